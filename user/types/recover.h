@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TYPES_RECOVER_H
+#define TYPES_RECOVER_H
+
+/*
+ * types/ - machine instruction to struct type and field: a pure function of
+ * (module, va). No pid, no clock, no samples; those meet the answers in a SQL view.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/cleanup.h"
+#include "core/err.h"
+#include "model/fact.h"
+
+struct recover;
+
+/* The files of one module; -1 for none. All borrowed, read with pread() only. */
+struct recover_files {
+	int main_fd;  /* has .text */
+	int debug_fd; /* separate debug information; -1: in main_fd */
+	int alt_fd;   /* dwz file that the debug information refers to */
+};
+
+struct recover_options {
+	bool dwarf_only; /* no data flow: the locations that DWARF states, nothing else */
+};
+
+/**
+ * recover_open() - prepare a module.
+ * A module without debug information is no error: every answer is then NO_DEBUG.
+ * Errors: ERR_FORMAT, ERR_LIMIT, ERR_UNSUPPORTED (architecture).
+ */
+struct err *recover_open(const struct recover_files *files,
+			 const struct recover_options *options,
+			 struct recover **ret_recover);
+void recover_close(struct recover *recover); /* NULL is fine */
+CLEANUP_DEFINE(recover_close, struct recover *)
+
+/**
+ * recover_at() - answer one address.
+ * @skid: @va is where a clock interrupt landed. The access is the closest memory
+ *	instruction before it in its basic block; at the head of a block the last one
+ *	of the only predecessor, else VERDICT_SKID.
+ * @ret_answer: strings live until the next recover_*() call on this module.
+ */
+void recover_at(struct recover *recover, uint64_t va, bool skid,
+		struct answer *ret_answer);
+
+/* One call per memory instruction of .text, ascending; return false to stop. */
+typedef bool (*recover_fn)(void *ctx, const struct answer *answer);
+
+/* recover_progress_fn: @done of @total functions, called now and then. */
+typedef void (*recover_progress_fn)(void *ctx, size_t done, size_t total);
+
+struct err *recover_all(struct recover *recover, recover_fn each,
+			recover_progress_fn progress, void *ctx);
+
+/**
+ * recover_type() - layout of a type by the name an answer gave.
+ * Leaf fields in order of offset, arrays as one field "a[]", anonymous members dropped.
+ * @ret_fields: borrowed until recover_close(). Return false when the name is unknown.
+ */
+bool recover_type(struct recover *recover, const struct answer *answer,
+		  struct fact_type *ret_type, const struct fact_field **ret_fields,
+		  size_t *ret_count);
+
+#endif
