@@ -3,7 +3,6 @@
  * A watch is registered in epoll by its fd, and looked up by fd when it fires: a watch
  * removed by an earlier callback of the same round is then simply not found.
  */
-#define _GNU_SOURCE
 #include "core/loop.h"
 
 #include <errno.h>
