@@ -10,7 +10,7 @@ DESTDIR?=
 VERSION:= 0.1.0
 
 PKGS_assay        := sqlite3 smartcols jansson libbpf
-PKGS_assayd       := libbpf sqlite3 libsystemd
+PKGS_assayd       := libbpf sqlite3 libsystemd libcap-ng inih
 PKGS_assay-worker := libdw libelf capstone libseccomp libdebuginfod
 PKGS              := $(sort $(PKGS_assay) $(PKGS_assayd) $(PKGS_assay-worker) libxxhash)
 OPT      ?= -O2 -g
