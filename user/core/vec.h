@@ -44,8 +44,8 @@ static inline void *vec_grow_(void *data, size_t *room, size_t need, size_t size
 /* vec_add() - pointer to a new element, not zeroed. */
 #define vec_add(vec) (vec_reserve(vec, (vec)->count + 1), &(vec)->data[(vec)->count++])
 
-#define vec_each(vec, item)                              \
-	for (__typeof__((vec)->data) item = (vec)->data; \
+#define vec_each(vec, item)                                \
+	for (__typeof__(*(vec)->data) *item = (vec)->data; \
 	     item && item < (vec)->data + (vec)->count; item++)
 
 #define vec_clear(vec) ((vec)->count = 0)
