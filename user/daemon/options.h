@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_OPTIONS_H
+#define DAEMON_OPTIONS_H
+
+/* The command line of assayd: what the unit, and `assay attach` for one process, say. */
+
+#include <stdbool.h>
+
+#include "daemon/config.h"
+
+struct options {
+	struct config config;
+	const char *config_path; /* NULL: none was named and the default does not exist */
+	bool oneshot;	    /* no control socket; ends by itself, explains everything */
+	uint64_t for_ns;    /* oneshot: how long to sample; 0 until told to stop */
+	const char *record; /* stream file to write, NULL none */
+	const char *pidfile;
+	int ready_fd; /* "ready RUN_ID\n" goes there once sampling is live; -1 none */
+	bool print_config;
+};
+
+/* options_parse() - exits by itself for --help, --version and usage errors (status 2). */
+struct err *options_parse(int argc, char **argv, struct options *ret_options);
+void options_fini(struct options *options);
+
+static inline void cleanup_options_fini(struct options *options)
+{
+	options_fini(options);
+}
+
+#endif
