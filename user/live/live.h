@@ -21,6 +21,10 @@
 #define LIVE_MAX_AGGREGATES 262144 /* open (bucket, process, module, va, ...) cells */
 #define LIVE_BUCKET_NS	    1000000000ull
 #define LIVE_IDENTIFY_NS    5000000000ull /* how long samples wait for a module */
+#define LIVE_SETTLE_NS	    2000000000ull /* ... for a process or mapping to turn up */
+#define LIVE_GRACE_NS	    5000000000ull /* a process is kept after its exit */
+#define LIVE_MAX_WAITING    65536	  /* samples that wait for either */
+#define LIVE_MAX_TICKS	    (16 * 1024 * 1024) /* bytes of ticks that wait */
 
 struct live;
 
@@ -55,6 +59,7 @@ struct live_tick {
 	size_t kernel_count;
 };
 
+/* The answers may come within the call itself or at any time later, or never. */
 struct live_ops {
 	/* A process that nobody announced: read /proc and feed TASK_SEEN and MMAPs. */
 	void (*want_process)(void *ctx, uint32_t pid, uint64_t start_ns);
@@ -62,6 +67,8 @@ struct live_ops {
 	void (*want_module)(void *ctx, const struct live_file *file);
 	/* Unwind; the owner puts FACT_STACK and FACT_TICK. NULL: leaf frames only. */
 	void (*unwind)(void *ctx, const struct live_tick *tick);
+	/* The service that a cgroup belongs to, for people; borrowed. NULL: none. */
+	const char *(*service)(void *ctx, uint32_t pid, uint64_t cgroup_id);
 };
 
 struct live_config {
