@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-# The whole build. make [all] test live san fuzz lint bench install clean; V=1 shows commands.
-B      ?= .build
-V      ?= 0
-CC     ?= cc
-CLANG  ?= clang
-BPFTOOL?= bpftool
-PREFIX ?= /usr
-DESTDIR?=
-VERSION:= 0.1.0
+# The whole build. make [all] unit fixtures san fuzz lint dist bench install clean;
+# make test runs everything; V=1 shows commands; B=FOLDER builds elsewhere.
+B       ?= .build
+V       ?= 0
+CC      ?= cc
+CLANG   ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+PREFIX  ?= /usr
+DESTDIR ?=
+VERSION := 0.1.0
 
 PKGS_assay        := sqlite3 smartcols jansson libbpf
 PKGS_assayd       := libbpf sqlite3 libsystemd libcap-ng inih
@@ -15,7 +16,7 @@ PKGS_assay-worker := libdw libelf capstone libseccomp libdebuginfod
 PKGS              := $(sort $(PKGS_assay) $(PKGS_assayd) $(PKGS_assay-worker) libxxhash)
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wvla
-CPPFLAGS += -D_GNU_SOURCE -DASSAY_VERSION='"$(VERSION)"' -Iuser -I. -I$B/gen \
+CPPFLAGS := $(CPPFLAGS) -D_GNU_SOURCE -DASSAY_VERSION='"$(VERSION)"' -Iuser -I. -I$B/gen \
             $(shell pkg-config --cflags $(PKGS))
 CFLAGS   += -std=gnu11 $(OPT) $(WARN) -fno-omit-frame-pointer -fstack-protector-strong $(SANFLAGS)
 LDFLAGS  += -Wl,--as-needed -Wl,-z,relro,-z,now $(SANFLAGS)
@@ -34,7 +35,7 @@ LIB_DIRS := $(filter-out cli daemon worker,$(ALL_DIRS))
 # Everything but the mains, for the tests.
 MAINS    := $(patsubst %.c,$B/%.o,$(wildcard user/*/main.c))
 GEN_OBJS := $B/gen/schema.o $B/gen/text.o
-LIBS      = $(shell pkg-config --libs $(PKGS)) -liberty -lm
+LIBS     := $(shell pkg-config --libs $(PKGS)) -liberty -lm
 
 all: $(PROGRAMS:%=$B/%)
 
