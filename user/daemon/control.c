@@ -62,7 +62,13 @@ struct err *control_listen(const char *path, int *ret_fd)
 
 	if (fd < 0)
 		return err_errno(errno, "socket");
-	unlink(path);
+	struct stat info;
+
+	if (!lstat(path, &info)) {
+		if (!S_ISSOCK(info.st_mode))
+			return err_new(ERR_INVALID, "%s: is there and is no socket", path);
+		unlink(path);
+	}
 	mode_t mask = umask(0177);
 	int failed = bind(fd, (const struct sockaddr *)&address, sizeof(address));
 	int errnum = errno;
