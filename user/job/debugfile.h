@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BIN_DEBUGFILE_H
-#define BIN_DEBUGFILE_H
+#ifndef JOB_DEBUGFILE_H
+#define JOB_DEBUGFILE_H
 
 /*
  * Where the separate debug information of a file may lie, and whether what was found
- * there belongs to it. Nothing is opened here: who may open files tries the candidates
- * in order and hands the descriptor to debugfile_check().
+ * there belongs to it. Nothing is opened or parsed here: who may open files tries the
+ * candidates in order and has each identified by the worker.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bin/elf.h"
 #include "core/err.h"
 #include "core/str.h"
 #include "model/ids.h"
@@ -54,13 +54,15 @@ void debugfile_candidates(const struct debugfile_query *query,
 void debugfile_alt_candidates(const struct debugfile_query *query,
 			      struct debugfile_paths *ret_paths);
 
+/* debugfile_matches() - equal build-ids; the candidate's comes from job_identify(). */
+bool debugfile_matches(const struct build_id *want, const struct build_id *found);
+
 /**
- * debugfile_check() - does the candidate behind @fd belong to the file?
- * The build-ids must be equal; the CRC of the whole candidate decides only when the
- * file has no build-id.
- * Errors: ERR_NOT_FOUND when it is another build's, and those of elf_open().
+ * debugfile_check_crc() - for files without a build-id: the checksum of all of @fd
+ * against .gnu_debuglink's.
+ * Errors: ERR_NOT_FOUND when it is another build's, ERR_IO, ERR_LIMIT.
  */
-struct err *debugfile_check(int fd, const struct build_id *id, uint32_t debuglink_crc);
+struct err *debugfile_check_crc(int fd, uint32_t debuglink_crc);
 
 /* debugfile_crc() - of bytes, as .gnu_debuglink wants it; begin with 0. */
 uint32_t debugfile_crc(uint32_t crc, const void *bytes, size_t count);

@@ -4,7 +4,7 @@
  * a debuglink is a bare file name, and a path with ".." that would climb out of a
  * container's root is resolved textually before the root is put in front of it.
  */
-#include "bin/debugfile.h"
+#include "job/debugfile.h"
 
 #include <errno.h>
 #include <string.h>
@@ -162,13 +162,13 @@ uint32_t debugfile_crc(uint32_t crc, const void *bytes, size_t count)
 	return ~crc;
 }
 
-static struct err *check_crc(int fd, uint32_t want)
+struct err *debugfile_check_crc(int fd, uint32_t debuglink_crc)
 {
 	uint32_t crc = 0;
 	uint64_t off = 0;
 	char block[16384];
 
-	while (off < ELF_MAX_FILE_BYTES) {
+	while (true) {
 		ssize_t got = pread(fd, block, sizeof(block), (off_t)off);
 
 		if (got < 0 && errno == EINTR)
@@ -179,33 +179,21 @@ static struct err *check_crc(int fd, uint32_t want)
 			break;
 		crc = debugfile_crc(crc, block, (size_t)got);
 		off += (uint64_t)got;
+		if (off > DEBUGFILE_MAX_BYTES)
+			return err_new(ERR_LIMIT, "more than %llu bytes",
+				       DEBUGFILE_MAX_BYTES);
 	}
-	return crc == want ? NULL
-			   : err_new(ERR_NOT_FOUND,
-				     "another build: its checksum is %08x, not %08x", crc,
-				     want);
+	if (crc != debuglink_crc)
+		return err_new(ERR_NOT_FOUND,
+			       "another build: its checksum is %08x, not %08x", crc,
+			       debuglink_crc);
+	return NULL;
 }
 
-struct err *debugfile_check(int fd, const struct build_id *id, uint32_t debuglink_crc)
+bool debugfile_matches(const struct build_id *want, const struct build_id *found)
 {
-	CLEANUP(elf_close) struct elf_file *file = NULL;
-
-	TRY(elf_open(fd, &file));
-	if (!id || !id->size)
-		return check_crc(fd, debuglink_crc);
-	const struct build_id *found = elf_build_id(file);
-
-	if (!found)
-		return err_new(ERR_NOT_FOUND, "it has no build-id");
-	if (found->size != id->size || memcmp(found->bytes, id->bytes, id->size) != 0) {
-		char *hex = str_hex(found->bytes, found->size);
-		struct err *err =
-			err_new(ERR_NOT_FOUND, "another build: its build-id is %s", hex);
-
-		free(hex);
-		return err;
-	}
-	return NULL;
+	return want->size && want->size == found->size &&
+	       memcmp(want->bytes, found->bytes, want->size) == 0;
 }
 
 char *debugfile_advice(const char *path, const struct build_id *id, const char *package)
