@@ -17,6 +17,7 @@
 #include "model/ids.h"
 
 #define DEBUGFILE_MAX_PATHS 24
+#define DEBUGFILE_MAX_BYTES (8ull << 30)
 #define DEBUGFILE_ROOT	    "/usr/lib/debug"
 
 /* What is known of a file; names are "" and ids NULL or empty where it has none. */
