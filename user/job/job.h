@@ -145,6 +145,13 @@ struct job_options {
 /* job_spawn() - fork, exec assay-worker, which enters its sandbox before it reads. */
 struct err *job_spawn(enum job_class class, const struct job_options *options,
 		      struct job_client **ret_client);
+/**
+ * job_spawn_fd() - the spawning half alone, for a broker: the socket goes to whoever
+ * calls job_adopt() on it. The child gets an empty signal mask and default handlers.
+ * @ret_pid: to be reaped by the caller; may be NULL.
+ */
+struct err *job_spawn_fd(enum job_class class, const struct job_options *options, int *ret_fd,
+			 pid_t *ret_pid);
 /* job_adopt() - talk to a worker that somebody else spawned; takes @fd. */
 struct job_client *job_adopt(enum job_class class, int fd);
 void job_free(struct job_client *client); /* kills the worker; pending jobs fail first */

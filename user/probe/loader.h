@@ -72,6 +72,10 @@ struct err *loader_open(const struct probe_config *config, struct loader **ret_l
 void loader_close(struct loader *loader);
 CLEANUP_DEFINE(loader_close, struct loader *)
 
+/* loader_pause() - disable (or enable again) every sampling event: no interrupt is taken
+ * and nothing is emitted. Side-band and task records go on, so the model stays true. */
+struct err *loader_pause(struct loader *loader, bool pause);
+
 /* loader_fds() - borrowed until loader_close(); send duplicates to the other half. */
 const struct probe_fds *loader_fds(const struct loader *loader);
 
