@@ -22,7 +22,7 @@ void debugfile_paths_fini(struct debugfile_paths *paths)
 /* "/a/b/../c//./d" -> "/a/c/d"; ".." stops at the root. @path must be absolute. */
 static char *normalise(const char *path)
 {
-	__attribute__((cleanup(cleanup_str_fini))) struct str out = { 0 };
+	CLEANUP(str_fini) struct str out = { 0 };
 
 	while (*path) {
 		while (*path == '/')
@@ -46,8 +46,8 @@ static char *normalise(const char *path)
 /* @path is absolute and below @root; takes it. */
 static void add(struct debugfile_paths *paths, const char *root, char *path)
 {
-	__attribute__((cleanup(cleanup_free))) char *given = path;
-	__attribute__((cleanup(cleanup_free))) char *clean = normalise(given);
+	CLEANUP(free) char *given = path;
+	CLEANUP(free) char *clean = normalise(given);
 	char *whole = mem_printf("%s%s", root, clean);
 	bool is_known = paths->count == DEBUGFILE_MAX_PATHS || !*clean;
 
@@ -87,7 +87,7 @@ static void add_by_link(struct debugfile_paths *paths, const char *root,
 
 	if (!name || !*name || strchr(name, '/') || query->path[0] != '/')
 		return;
-	__attribute__((cleanup(cleanup_free))) char *folder = folder_of(query->path);
+	CLEANUP(free) char *folder = folder_of(query->path);
 
 	/* Beside the file only under another name: a file is not its own debug file. */
 	if (strcmp(strrchr(query->path, '/') + 1, name) != 0)
