@@ -99,12 +99,19 @@ struct fact_frame {
 };
 
 struct fact_stack {
-	uint64_t stack_id;		 /* hash of the frames */
+	uint64_t stack_id;		 /* stack_id_of() */
 	const struct fact_frame *frames; /* leaf first, kernel before user */
 	size_t count;
 	uint32_t kernel_count;
 	int complete; /* the walk ended at the root, not for want of bytes or rules */
 };
+
+/* stack_id_of() - hash of the frames and of where the user part begins. */
+static inline uint64_t stack_id_of(const struct fact_frame *frames, size_t count,
+				   uint32_t kernel_count)
+{
+	return hash_bytes(frames, count * sizeof(*frames), 16 + kernel_count);
+}
 
 struct fact_tick {
 	uint64_t run_id, bucket_ns, process_id, stack_id, method_id;
