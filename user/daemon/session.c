@@ -1,0 +1,607 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * ring -> merge -> (recorder, live) -> facts -> store, with explain listening to the
+ * facts that pass. What live lacks comes back through the same door: snapshot and
+ * modules make events, which are recorded and fed like those of the kernel.
+ */
+#include "daemon/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/vec.h"
+#include "daemon/modules.h"
+#include "daemon/select.h"
+#include "daemon/snapshot.h"
+#include "daemon/stacks.h"
+#include "event/merge.h"
+#include "event/stream.h"
+#include "live/live.h"
+#include "model/command.h"
+#include "probe/ring.h"
+
+struct attachment {
+	char *target;
+	uint64_t until_ns; /* 0: until detached */
+};
+
+struct session {
+	struct sink
+		tap; /* live's and the others' sink: explain listens, the store writes */
+	struct session_config config;
+	struct opener opener;
+	struct target target;
+	uint64_t run_id;
+	struct stream_meta meta;
+	char *sources;
+	struct probe_fds fds;
+	struct ring *ring;
+	struct merge *merge;
+	struct live *live;
+	struct snapshot *snapshot;
+	struct modules *modules;
+	struct stacks *stacks;
+	struct explain *explain;
+	struct stream_writer *recorder;
+	struct abi_count counts[ABI_KINDS]; /* at the last second */
+	VEC(struct attachment) attached;
+	bool quiet, ended;
+};
+
+static void tap_put(struct sink *sink, const struct fact *fact)
+{
+	struct session *session = (struct session *)sink;
+
+	if (session->explain)
+		explain_note(session->explain, fact);
+	sink_put(session->config.store, fact);
+}
+
+/* Records on their way to live. */
+
+static void record(struct session *session, const void *data, size_t bytes)
+{
+	if (!session->recorder)
+		return;
+	struct err *err = stream_write(session->recorder, data, bytes);
+
+	if (!err)
+		return;
+	log_error("recording: %s, no more is recorded", err->text);
+	err_free(err);
+	stream_close(take(session->recorder));
+}
+
+static void deliver(void *ctx, const void *data, size_t bytes)
+{
+	struct session *session = ctx;
+	struct event event;
+	struct err *err = event_decode(data, bytes, &event);
+
+	if (err) {
+		live_loss(session->live, clock_ns(), ABI_NONE, LOSS_FORMAT, 1, 1);
+		err_free(err);
+		return;
+	}
+	record(session, data, bytes);
+	live_feed(session->live, &event);
+}
+
+static void feed(void *ctx, struct event *event)
+{
+	struct session *session = ctx;
+
+	if (session->recorder) {
+		CLEANUP(str_fini) struct str bytes = { 0 };
+
+		event_encode(event, &bytes);
+		record(session, bytes.data, bytes.length);
+	}
+	live_feed(session->live, event);
+}
+
+/* What live asks for. */
+
+static void want_process(void *ctx, uint32_t pid, uint64_t start_ns)
+{
+	struct session *session = ctx;
+
+	err_free(snapshot_process(session->snapshot, pid, start_ns, NULL));
+}
+
+static void want_module(void *ctx, const struct live_file *file)
+{
+	struct session *session = ctx;
+
+	modules_want(session->modules, file);
+}
+
+static void unwind(void *ctx, const struct live_tick *tick)
+{
+	struct session *session = ctx;
+
+	stacks_unwind(session->stacks, tick);
+}
+
+static const char *service_of(void *ctx, uint32_t pid, uint64_t cgroup_id)
+{
+	struct session *session = ctx;
+
+	return snapshot_service(session->snapshot, pid, cgroup_id);
+}
+
+static void stack_loss(void *ctx, uint64_t time_ns, uint64_t lost)
+{
+	struct session *session = ctx;
+
+	live_loss(session->live, time_ns, ABI_TICK, LOSS_UNWIND, lost, 0);
+}
+
+static void fp_ok(void *ctx, uint32_t pid, uint64_t start_ns)
+{
+	struct session *session = ctx;
+
+	(void)start_ns;
+	err_free(ring_set_fp_ok(session->ring, pid, true));
+}
+
+/* Opening. */
+
+static void copy_text(char *to, size_t room, const char *from)
+{
+	snprintf(to, room, "%s", from);
+}
+
+static void fill_meta(struct session *session)
+{
+	struct stream_meta *meta = &session->meta;
+	struct utsname name;
+	char *boot = NULL;
+
+	uname(&name);
+	err_free(file_read("/proc/sys/kernel/random/boot_id", 128, &boot, NULL));
+	if (boot)
+		boot[strcspn(boot, "\n")] = 0;
+	meta->start_ns = clock_ns();
+	meta->realtime_offset_ns = (int64_t)(realtime_ns() - clock_ns());
+	copy_text(meta->boot_id, sizeof(meta->boot_id), boot ? boot : "");
+	copy_text(meta->host, sizeof(meta->host), name.nodename);
+	copy_text(meta->kernel, sizeof(meta->kernel), name.release);
+	copy_text(meta->version, sizeof(meta->version), ASSAY_VERSION);
+	copy_text(meta->target, sizeof(meta->target), session->config.config->target);
+	copy_text(meta->sources, sizeof(meta->sources), session->sources);
+	free(boot);
+}
+
+static struct err *add_source(const char *name, uint32_t *sources)
+{
+	static const struct {
+		const char *name;
+		uint32_t bits;
+	} known[] = {
+		{ "auto", 0 },
+		{ "clock", 1u << ABI_SOURCE_CLOCK },
+		{ "ibs", 1u << ABI_SOURCE_IBS },
+		{ "pebs", 1u << ABI_SOURCE_PEBS_LOAD | 1u << ABI_SOURCE_PEBS_STORE },
+		{ "page-fault", 1u << ABI_SOURCE_PAGE_FAULT },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (strcmp(known[i].name, name))
+			continue;
+		*sources |= known[i].bits;
+		return NULL;
+	}
+	return err_new(ERR_INVALID,
+		       "sources: '%s' is none of auto, clock, ibs, pebs, page-fault",
+		       name);
+}
+
+static struct err *start_probes(struct session *session)
+{
+	const struct config *config = session->config.config;
+	struct probe_config probe = {
+		.access_hz = (uint32_t)config->rate_hz,
+		.tick_hz = (uint32_t)config->tick_hz,
+		.no_ticks = config->tick_hz == 0,
+		.ring_bytes = config->ring_bytes,
+		.stack_bytes = (uint32_t)config->stack_bytes,
+		.self_pids = { (uint32_t)getpid(), (uint32_t)getppid() },
+		.self_count = 2,
+	};
+	CLEANUP(free) char *list = mem_strdup(config->sources);
+	char *save = NULL;
+
+	for (char *name = strtok_r(list, ", ", &save); name;
+	     name = strtok_r(NULL, ", ", &save))
+		TRY(add_source(name, &probe.sources));
+	TRY(broker_start(session->config.broker, &probe, &session->fds,
+			 &session->sources));
+	return ring_open(&session->fds, &session->ring);
+}
+
+static struct err *start_recorder(struct session *session)
+{
+	if (!session->config.record)
+		return NULL;
+	int fd = open(session->config.record, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+		      0640);
+
+	if (fd < 0)
+		return err_errno(errno, "create %s", session->config.record);
+	return err_wrap(stream_create(fd, &session->meta, &session->recorder), "%s",
+			session->config.record);
+}
+
+static void put_run(struct session *session, uint64_t end_ns)
+{
+	const struct stream_meta *meta = &session->meta;
+	struct fact fact = { .kind = FACT_RUN };
+
+	fact.run = (struct fact_run){
+		.run_id = session->run_id,
+		.start_ns = meta->start_ns + (uint64_t)meta->realtime_offset_ns,
+		.end_ns = end_ns,
+		.host = meta->host,
+		.boot_id = meta->boot_id,
+		.kernel = meta->kernel,
+		.version = meta->version,
+		.target = meta->target,
+		.sources = meta->sources,
+	};
+	sink_put(session->config.store, &fact);
+}
+
+static void build_live(struct session *session)
+{
+	static const struct live_ops ops = { .want_process = want_process,
+					     .want_module = want_module,
+					     .unwind = unwind,
+					     .service = service_of };
+	struct live_config config = {
+		.run_id = session->run_id,
+		.boot_id = hash_text(session->meta.boot_id, 0),
+		.realtime_offset_ns = session->meta.realtime_offset_ns,
+	};
+	struct merge_config merge = { .window_ns = SESSION_WINDOW_NS,
+				      .max_records = SESSION_MAX_WAITING,
+				      .max_bytes = SESSION_MAX_BYTES };
+
+	session->live = live_new(&config, &session->tap, &ops, session);
+	session->merge = merge_new(&merge, deliver, session);
+}
+
+static void build_explainers(struct session *session)
+{
+	const struct job_source *jobs = workers_source(session->config.workers);
+	CLEANUP(free) char *cgroups = snapshot_cgroup_root();
+	struct snapshot_config snapshot = { .opener = &session->opener,
+					    .feed = feed,
+					    .ctx = session,
+					    .cgroup_root = cgroups };
+	struct modules_config modules = {
+		.opener = &session->opener,
+		.jobs = jobs,
+		.sink = &session->tap,
+		.feed = feed,
+		.ctx = session,
+		.debuginfod_urls = session->config.config->debuginfod_urls,
+	};
+
+	session->snapshot = snapshot_new(&snapshot);
+	session->modules = modules_new(&modules);
+
+	struct stacks_config stacks = { .jobs = jobs,
+					.modules = session->modules,
+					.sink = &session->tap,
+					.run_id = session->run_id,
+					.loss = stack_loss,
+					.fp_ok = fp_ok,
+					.ctx = session };
+	struct explain_config explain = { .jobs = jobs,
+					  .modules = session->modules,
+					  .sink = session->config.store };
+
+	session->stacks = stacks_new(&stacks);
+	if (session->config.explain)
+		session->explain = explain_new(&explain);
+}
+
+static uint32_t filter_of(const struct session *session)
+{
+	return session->target.kind == TARGET_ALL ? ABI_FILTER_ALL
+						  : ABI_FILTER_PIDS | ABI_FILTER_CGROUP;
+}
+
+static struct err *begin(struct session *session)
+{
+	TRY(target_parse(session->config.config->target, &session->target));
+	TRY(start_probes(session));
+	fill_meta(session);
+	session->run_id =
+		hash_bytes(&session->meta, sizeof(session->meta), (uint64_t)getpid());
+	TRY(start_recorder(session));
+	build_live(session);
+	build_explainers(session);
+	put_run(session, 0);
+
+	struct err *err = modules_kernel(session->modules);
+
+	if (err)
+		log_warn("kernel symbols: %s, kernel code stays unnamed", err->text);
+	err_free(err);
+	/* Records of what starts meanwhile wait in the ring until the snapshot is fed. */
+	TRY(ring_set_filter(session->ring, filter_of(session)));
+	return select_add(session->ring, session->snapshot, &session->target);
+}
+
+struct err *session_open(const struct session_config *config,
+			 struct session **ret_session)
+{
+	struct session *session = mem_alloc(sizeof(*session));
+
+	session->tap.put = tap_put;
+	session->config = *config;
+	session->opener = broker_opener(config->broker);
+	struct err *err = begin(session);
+
+	if (err) {
+		session_free(session);
+		return err;
+	}
+	*ret_session = session;
+	return NULL;
+}
+
+void session_free(struct session *session)
+{
+	if (!session)
+		return;
+	if (session->live)
+		session_end(session);
+	explain_free(session->explain);
+	session->explain = NULL;
+	stacks_free(session->stacks);
+	modules_free(session->modules);
+	snapshot_free(session->snapshot);
+	merge_free(session->merge);
+	live_free(session->live);
+	stream_close(session->recorder);
+	ring_free(session->ring);
+	probe_fds_close(&session->fds);
+	if (!session->quiet)
+		err_free(broker_stop(session->config.broker));
+	vec_each(&session->attached, attachment)
+		free(attachment->target);
+	vec_fini(&session->attached);
+	target_fini(&session->target);
+	free(session->sources);
+	free(session);
+}
+
+uint64_t session_run_id(const struct session *session)
+{
+	return session->run_id;
+}
+
+int session_ring_fd(const struct session *session)
+{
+	return ring_fd(session->ring);
+}
+
+/* Running. */
+
+static void into_merge(void *ctx, const void *data, size_t bytes)
+{
+	struct session *session = ctx;
+
+	merge_put(session->merge, data, bytes);
+}
+
+struct err *session_drain(struct session *session)
+{
+	bool more = true;
+
+	if (session->quiet)
+		return NULL;
+	/* The time is read first: what is emitted later cannot be older than it. */
+	uint64_t now_ns = clock_ns();
+
+	for (int round = 0; more && round < 8; round++)
+		TRY(ring_drain(session->ring, into_merge, session, &more));
+	merge_run(session->merge, now_ns);
+	stacks_pump(session->stacks);
+	workers_pump(session->config.workers);
+	return NULL;
+}
+
+static void count_losses(struct session *session, uint64_t now_ns)
+{
+	struct abi_count counts[ABI_KINDS];
+
+	ring_counts(session->ring, counts);
+	for (uint32_t kind = 0; kind < ABI_KINDS; kind++) {
+		struct abi_count *old = &session->counts[kind];
+		uint64_t seen = counts[kind].seen - old->seen;
+
+		if (seen)
+			live_loss(session->live, now_ns, kind, LOSS_RING,
+				  counts[kind].dropped - old->dropped, seen);
+		*old = counts[kind];
+	}
+}
+
+static void drop_expired(struct session *session, uint64_t now_ns)
+{
+	for (size_t i = session->attached.count; i-- > 0;) {
+		struct attachment *attachment = &session->attached.data[i];
+
+		if (!attachment->until_ns || attachment->until_ns > now_ns)
+			continue;
+		CLEANUP(free) char *target = mem_strdup(attachment->target);
+
+		err_free(session_detach(session, target));
+	}
+}
+
+static void pump_workers(struct session *session)
+{
+	modules_pump(session->modules);
+	stacks_pump(session->stacks);
+	if (session->explain)
+		explain_pump(session->explain, clock_ns());
+	workers_pump(session->config.workers);
+}
+
+struct err *session_second(struct session *session)
+{
+	uint64_t now_ns = clock_ns();
+
+	if (!session->quiet) {
+		count_losses(session, now_ns);
+		live_flush(session->live, now_ns - SESSION_WINDOW_NS - SESSION_DRAIN_NS);
+		drop_expired(session, now_ns);
+	}
+	stacks_flush(session->stacks);
+	pump_workers(session);
+	return session->recorder ? stream_flush(session->recorder) : NULL;
+}
+
+struct err *session_attach(struct session *session, const char *target, uint64_t for_ns)
+{
+	struct target parsed;
+
+	if (session->attached.count >= SESSION_MAX_ATTACHED)
+		return err_new(ERR_LIMIT, "%d targets are attached already",
+			       SESSION_MAX_ATTACHED);
+	TRY(target_parse(target, &parsed));
+	struct err *err = select_add(session->ring, session->snapshot, &parsed);
+
+	target_fini(&parsed);
+	if (err)
+		return err;
+	vec_push(&session->attached,
+		 ((struct attachment){ .target = mem_strdup(target),
+				       .until_ns = for_ns ? clock_ns() + for_ns : 0 }));
+	return NULL;
+}
+
+struct err *session_detach(struct session *session, const char *target)
+{
+	struct target parsed;
+
+	for (size_t i = 0; i < session->attached.count; i++) {
+		struct attachment *attachment = &session->attached.data[i];
+
+		if (strcmp(attachment->target, target))
+			continue;
+		TRY(target_parse(target, &parsed));
+		struct err *err = select_del(session->ring, &parsed);
+
+		target_fini(&parsed);
+		free(attachment->target);
+		*attachment = session->attached.data[--session->attached.count];
+		return err;
+	}
+	return err_new(ERR_NOT_FOUND, "%s is not attached", target);
+}
+
+bool session_target_alive(const struct session *session)
+{
+	return session->target.kind != TARGET_PID ||
+	       !kill((pid_t)session->target.pid, 0) || errno == EPERM;
+}
+
+void session_worker_died(struct session *session, enum job_class class)
+{
+	modules_worker_died(session->modules, class);
+}
+
+/* Ending. */
+
+struct err *session_quiet(struct session *session)
+{
+	if (session->quiet)
+		return NULL;
+	TRY(ring_set_filter(session->ring, 0));
+	TRY(broker_stop(session->config.broker));
+	struct err *err = session_drain(session);
+
+	merge_flush(session->merge);
+	count_losses(session, clock_ns());
+	session->quiet = true;
+	live_flush(session->live, clock_ns() + 2 * LIVE_BUCKET_NS);
+	pump_workers(session);
+	stacks_flush(session->stacks);
+	return err;
+}
+
+bool session_settled(const struct session *session)
+{
+	struct modules_stats modules;
+	struct stacks_stats stacks;
+
+	modules_stats(session->modules, &modules);
+	stacks_stats(session->stacks, &stacks);
+	return !modules.waiting && !stacks.queued && !stacks.flying &&
+	       (!session->explain || explain_idle(session->explain));
+}
+
+void session_end(struct session *session)
+{
+	if (session->ended)
+		return;
+	session->ended = true;
+	err_free(session_quiet(session));
+	stacks_drain(session->stacks);
+	stacks_flush(session->stacks);
+	/* Losses counted while the last stacks were unwound. */
+	live_flush(session->live, clock_ns() + 2 * LIVE_BUCKET_NS);
+	put_run(session, realtime_ns());
+}
+
+void session_status(struct session *session, struct str *reply)
+{
+	struct live_stats live;
+	struct modules_stats modules;
+	struct explain_stats explain = { 0 };
+	struct merge_stats merge;
+	char run[24];
+
+	live_stats(session->live, &live);
+	modules_stats(session->modules, &modules);
+	merge_stats(session->merge, &merge);
+	if (session->explain)
+		explain_stats(session->explain, &explain);
+	snprintf(run, sizeof(run), "0x%016llx", (unsigned long long)session->run_id);
+	reply_ok(reply);
+	command_add(reply, "what", "run");
+	command_add(reply, "run", run);
+	command_add(reply, "target", session->meta.target);
+	command_add(reply, "sources", session->meta.sources);
+	command_add_number(reply, "processes", live.processes);
+	command_add_number(reply, "modules", live.modules);
+	command_add_number(reply, "events", live.events);
+	command_add_number(reply, "access_samples", live.access_samples);
+	command_add_number(reply, "access_unmapped", live.access_unmapped);
+	command_add_number(reply, "reordered", merge.forced);
+	command_add_number(reply, "late", merge.late);
+	command_add_number(reply, "without_debug", modules.without_debug);
+	command_add_number(reply, "answers", explain.answers);
+	command_add_number(reply, "waiting", explain.waiting + explain.flying);
+	command_end(reply);
+	vec_each(&session->attached, attachment) {
+		reply_ok(reply);
+		command_add(reply, "what", "attached");
+		command_add(reply, "target", attachment->target);
+		command_end(reply);
+	}
+}
