@@ -140,7 +140,17 @@ struct job_options {
 	const char *worker_path; /* NULL: beside this program, else /usr/libexec/assay */
 	uint64_t memory_bytes;	 /* RLIMIT_AS; 0: the class's default */
 	uint32_t cpu_seconds;	 /* per job; 0: the class's default */
+	uint32_t wall_seconds;	 /* of silence during a job; 0: the class's default */
 };
+
+/* The defaults: { memory, CPU of one job, seconds of silence until it counts as hung }.
+ * Idle priority may starve for long on a busy machine without being hung. */
+struct job_limits {
+	uint64_t memory_bytes;
+	uint32_t cpu_seconds, wall_seconds;
+};
+struct job_limits job_limits(enum job_class class);
+const char *job_class_name(enum job_class class); /* as --class of assay-worker */
 
 /* job_spawn() - fork, exec assay-worker, which enters its sandbox before it reads. */
 struct err *job_spawn(enum job_class class, const struct job_options *options,
@@ -150,8 +160,11 @@ struct err *job_spawn(enum job_class class, const struct job_options *options,
  * calls job_adopt() on it. The child gets an empty signal mask and default handlers.
  * @ret_pid: to be reaped by the caller; may be NULL.
  */
-struct err *job_spawn_fd(enum job_class class, const struct job_options *options, int *ret_fd,
-			 pid_t *ret_pid);
+struct err *job_spawn_fd(enum job_class class, const struct job_options *options,
+			 int *ret_fd, pid_t *ret_pid);
+/* job_spawn_fd() - only the process: its socket for job_adopt(), and its pid (or NULL). */
+struct err *job_spawn_fd(enum job_class class, const struct job_options *options,
+			 int *ret_fd, pid_t *ret_pid);
 /* job_adopt() - talk to a worker that somebody else spawned; takes @fd. */
 struct job_client *job_adopt(enum job_class class, int fd);
 void job_free(struct job_client *client); /* kills the worker; pending jobs fail first */
@@ -162,15 +175,23 @@ bool job_wants_write(const struct job_client *client); /* also poll for EPOLLOUT
 bool job_alive(const struct job_client *client);
 size_t job_pending(const struct job_client *client);
 
-/* job_pump() - read and write what is ready, call callbacks. A dead worker is no error. */
+pid_t job_pid(const struct job_client *client); /* 0: adopted or dead */
+
+/*
+ * job_pump() - read and write what is ready, call callbacks. A dead worker is no error.
+ * Call it at least once per second while jobs are pending: it also notices hung workers,
+ * and kills them (an adopted one is hung up on). Callbacks may start jobs, but not call
+ * job_free(), job_pump() or job_wait().
+ */
 void job_pump(struct job_client *client);
-/* job_wait() - pump until no job is pending or @timeout_ms passed (ERR_LIMIT). */
+/* job_wait() - pump until no job is pending or @timeout_ms passed (ERR_LIMIT); -1: no
+ * timeout of its own. */
 struct err *job_wait(struct job_client *client, int timeout_ms);
 
 /*
- * Jobs. @fd arguments are duplicated, the caller keeps his. Each returns ERR_LIMIT when
- * JOB_MAX_PENDING is reached and ERR_CLOSED when the worker is dead; the callback is
- * then not called.
+ * Jobs, done in order. @fd arguments are duplicated, the caller keeps his. Each returns
+ * ERR_LIMIT when JOB_MAX_PENDING is reached and ERR_CLOSED when the worker is dead; the
+ * callback is then not called. SITES may, like MODULE, come in several replies.
  */
 struct err *job_identify(struct job_client *client, int fd, job_done_fn done, void *ctx);
 
