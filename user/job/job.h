@@ -55,7 +55,8 @@ struct job_symbol {
 	uint64_t va;			      /* as asked */
 	uint64_t function_va, function_bytes; /* 0: unknown */
 	const char *function;		      /* demangled, "" unknown */
-	const char *file;
+	const char *function_file;	      /* "" without debug information, as @file */
+	const char *file; /* of @va: an inlined function's may be another */
 	uint32_t function_line, line;
 };
 

@@ -231,6 +231,7 @@ static void put_symbols(struct str *out, const struct job_symbol *symbols, size_
 		wire_put_u64(out, symbols[i].function_va);
 		wire_put_u64(out, symbols[i].function_bytes);
 		wire_put_str(out, symbols[i].function);
+		wire_put_str(out, symbols[i].function_file);
 		wire_put_str(out, symbols[i].file);
 		wire_put_u32(out, symbols[i].function_line);
 		wire_put_u32(out, symbols[i].line);
@@ -239,7 +240,7 @@ static void put_symbols(struct str *out, const struct job_symbol *symbols, size_
 
 static void read_symbols(struct wire *in, struct arena *arena, struct job_reply *reply)
 {
-	size_t count = wire_count(in, MESSAGE_MAX_VAS, 42);
+	size_t count = wire_count(in, MESSAGE_MAX_VAS, 47);
 	struct job_symbol *symbols = arena_array(arena, count, sizeof(*symbols));
 
 	for (size_t i = 0; i < count; i++) {
@@ -247,6 +248,7 @@ static void read_symbols(struct wire *in, struct arena *arena, struct job_reply 
 		symbols[i].function_va = wire_u64(in);
 		symbols[i].function_bytes = wire_u64(in);
 		symbols[i].function = wire_str(in);
+		symbols[i].function_file = wire_str(in);
 		symbols[i].file = wire_str(in);
 		symbols[i].function_line = wire_u32(in);
 		symbols[i].line = wire_u32(in);
