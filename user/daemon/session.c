@@ -568,19 +568,26 @@ void session_end(struct session *session)
 	put_run(session, realtime_ns());
 }
 
+struct explain_stats session_explain_stats(const struct session *session)
+{
+	struct explain_stats stats = { 0 };
+
+	if (session->explain)
+		explain_stats(session->explain, &stats);
+	return stats;
+}
+
 void session_status(struct session *session, struct str *reply)
 {
 	struct live_stats live;
 	struct modules_stats modules;
-	struct explain_stats explain = { 0 };
+	struct explain_stats explain = session_explain_stats(session);
 	struct merge_stats merge;
 	char run[24];
 
 	live_stats(session->live, &live);
 	modules_stats(session->modules, &modules);
 	merge_stats(session->merge, &merge);
-	if (session->explain)
-		explain_stats(session->explain, &explain);
 	snprintf(run, sizeof(run), "0x%016llx", (unsigned long long)session->run_id);
 	reply_ok(reply);
 	command_add(reply, "what", "run");

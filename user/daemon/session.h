@@ -69,6 +69,8 @@ bool session_target_alive(const struct session *session);
 /* session_worker_died() - for workers_new(). */
 void session_worker_died(struct session *session, enum job_class class);
 
+struct explain_stats session_explain_stats(const struct session *session);
+
 /* session_status() - lines for the control socket: model/command.h, verb status. */
 void session_status(struct session *session, struct str *reply);
 

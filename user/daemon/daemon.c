@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Two timers drive everything: every 100 ms the rings are drained, every second facts
+ * are flushed, workers asked, the store rolled up and the watchdog fed. Nothing blocks
+ * but one round trip to the broker at a time and one SQLite transaction a second.
+ */
+#include "daemon/daemon.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/log.h"
+#include "core/loop.h"
+#include "core/mem.h"
+#include "daemon/commands.h"
+#include "daemon/control.h"
+#include "daemon/daemon_impl.h"
+#include "store/jobs.h"
+
+#define SECOND_NS    1000000000ull
+#define RETAIN_NS    50000000ull /* of each second */
+#define LOG_AGAIN_NS 60000000000ull
+#define STORE_JOBS   1024
+
+/* Log an error of the running daemon: the first of its kind, then once a minute. */
+static void complain(struct daemon *daemon, const char *what, struct err *err)
+{
+	uint64_t now_ns = clock_ns();
+
+	if (!err)
+		return;
+	if (now_ns - daemon->complained_ns > LOG_AGAIN_NS || !daemon->complained_ns) {
+		log_error("%s: %s", what, err->text);
+		daemon->complained_ns = now_ns;
+	}
+	err_free(err);
+}
+
+static struct err *ring_ready(void *ctx, int fd, uint32_t events)
+{
+	struct daemon *daemon = ctx;
+
+	(void)fd;
+	(void)events;
+	complain(daemon, "reading samples", session_drain(daemon->session));
+	return NULL;
+}
+
+struct err *daemon_open_session(struct daemon *daemon)
+{
+	struct session_config config = {
+		.config = &daemon->options->config,
+		.broker = daemon->broker,
+		.workers = daemon->workers,
+		.store = writer_sink(daemon->writer),
+		.record = daemon->options->record,
+		.explain = true,
+	};
+
+	TRY(session_open(&config, &daemon->session));
+	TRY(loop_add_fd(daemon->loop, session_ring_fd(daemon->session), EPOLLIN,
+			ring_ready, daemon));
+	return NULL;
+}
+
+static void close_session(struct daemon *daemon)
+{
+	if (!daemon->session)
+		return;
+	loop_del_fd(daemon->loop, session_ring_fd(daemon->session));
+	session_free(take(daemon->session));
+}
+
+static void worker_died(void *ctx, enum job_class class)
+{
+	static const char *const names[] = { "resolve", "analyze", "fetch" };
+	struct daemon *daemon = ctx;
+
+	log_warn("worker %s ended, its jobs are tried again", names[class]);
+	if (daemon->session)
+		session_worker_died(daemon->session, class);
+}
+
+/* The store. */
+
+static struct err *open_store(struct daemon *daemon)
+{
+	const struct config *config = &daemon->options->config;
+	struct writer_config writer = { .analyser_version = EXPLAIN_ANALYSER };
+	struct retain_config retain = {
+		.keep_ns = { config->keep_1s_ns, config->keep_10s_ns, config->keep_1m_ns,
+			     config->keep_1h_ns },
+		.quota_bytes = config->quota_bytes,
+	};
+
+	TRY(db_open(config->db, DB_WRITE, &daemon->db));
+	TRY(writer_new(daemon->db, &writer, &daemon->writer));
+	return retain_new(daemon->db, &retain, &daemon->retain);
+}
+
+/* A disk without room keeps the facts waiting; make some and try again at once. */
+static void store_tick(struct daemon *daemon)
+{
+	struct err *err = writer_tick(daemon->writer, clock_ns());
+
+	if (err && err->code == ERR_LIMIT) {
+		complain(daemon, "store", err);
+		err = retain_make_room(daemon->retain, realtime_ns());
+		if (!err)
+			err = writer_flush(daemon->writer);
+	}
+	complain(daemon, "store", err);
+}
+
+/* Timers. */
+
+static struct err *on_drain(void *ctx, uint64_t expirations)
+{
+	struct daemon *daemon = ctx;
+
+	(void)expirations;
+	if (daemon->session)
+		complain(daemon, "reading samples", session_drain(daemon->session));
+	store_tick(daemon);
+	return NULL;
+}
+
+static void check_end(struct daemon *daemon)
+{
+	uint64_t now_ns = clock_ns();
+
+	if (!daemon->options->oneshot || daemon->ending)
+		return;
+	if ((daemon->end_ns && now_ns >= daemon->end_ns) ||
+	    !session_target_alive(daemon->session))
+		daemon_end(daemon);
+}
+
+static struct err *on_second(void *ctx, uint64_t expirations)
+{
+	struct daemon *daemon = ctx;
+
+	(void)expirations;
+	if (daemon->session) {
+		complain(daemon, "session", session_second(daemon->session));
+		check_end(daemon);
+	}
+	complain(daemon, "store",
+		 retain_step(daemon->retain, realtime_ns(), RETAIN_NS, NULL));
+	sd_notify(0, "WATCHDOG=1");
+	return NULL;
+}
+
+/* Finer than a second, so that `--for 1500ms` means it and answers end the wait. */
+static struct err *on_settle(void *ctx, uint64_t expirations)
+{
+	struct daemon *daemon = ctx;
+
+	(void)expirations;
+	if (!daemon->ending) {
+		if (daemon->end_ns && clock_ns() >= daemon->end_ns)
+			daemon_end(daemon);
+		return NULL;
+	}
+	if (!daemon->session || session_settled(daemon->session) ||
+	    clock_ns() >= daemon->give_up_ns)
+		loop_stop(daemon->loop);
+	else
+		complain(daemon, "session", session_second(daemon->session));
+	return NULL;
+}
+
+/* Signals. */
+
+void daemon_end(struct daemon *daemon)
+{
+	if (daemon->ending) {
+		loop_stop(daemon->loop);
+		return;
+	}
+	daemon->ending = true;
+	daemon->give_up_ns = clock_ns() + DAEMON_EXPLAIN_NS;
+	sd_notify(0, "STOPPING=1");
+	if (daemon->session)
+		complain(daemon, "session", session_quiet(daemon->session));
+	if (!daemon->options->oneshot || !daemon->session)
+		loop_stop(daemon->loop);
+}
+
+static struct err *on_term(void *ctx, int signal)
+{
+	(void)signal;
+	daemon_end(ctx);
+	return NULL;
+}
+
+static struct err *on_hup(void *ctx, int signal)
+{
+	(void)signal;
+	err_free(daemon_reload(ctx));
+	return NULL;
+}
+
+static struct err *on_broker(void *ctx, int fd, uint32_t events)
+{
+	struct daemon *daemon = ctx;
+	char byte;
+
+	(void)events;
+	if (read(fd, &byte, 1) != 1) {
+		log_error("the broker is gone, flushing and ending");
+		loop_del_fd(daemon->loop, fd);
+		daemon->ending = true;
+		loop_stop(daemon->loop);
+		return NULL;
+	}
+	return byte == BROKER_HUP ? on_hup(daemon, SIGHUP) : on_term(daemon, SIGTERM);
+}
+
+/* Settings that a session is made of: when one changes, the next session has it. */
+static bool needs_session(const struct config *old, const struct config *new)
+{
+	return strcmp(old->target, new->target) || strcmp(old->sources, new->sources) ||
+	       old->rate_hz != new->rate_hz || old->tick_hz != new->tick_hz ||
+	       old->ring_bytes != new->ring_bytes ||
+	       old->stack_bytes != new->stack_bytes ||
+	       strcmp(old->debuginfod_urls, new->debuginfod_urls);
+}
+
+static void warn_fixed(const struct config *old, const struct config *new)
+{
+	if (strcmp(old->db, new->db) || strcmp(old->socket, new->socket) ||
+	    strcmp(old->user, new->user) || strcmp(old->worker, new->worker))
+		log_warn("db, socket, user and worker change at the next start only");
+}
+
+static struct err *apply_settings(struct daemon *daemon, struct options *fresh)
+{
+	struct config old = daemon->options->config;
+	bool renew = needs_session(&old, &fresh->config);
+
+	warn_fixed(&old, &fresh->config);
+	daemon->options->config = fresh->config;
+	fresh->config = old; /* freed by the caller */
+	log_set_level((enum log_level)log_level_parse(daemon->options->config.log_level));
+	workers_allow_fetch(daemon->workers, *daemon->options->config.debuginfod_urls);
+	retain_free(take(daemon->retain));
+
+	const struct config *config = &daemon->options->config;
+	struct retain_config retain = {
+		.keep_ns = { config->keep_1s_ns, config->keep_10s_ns, config->keep_1m_ns,
+			     config->keep_1h_ns },
+		.quota_bytes = config->quota_bytes,
+	};
+
+	TRY(retain_new(daemon->db, &retain, &daemon->retain));
+	if (!renew)
+		return NULL;
+	close_session(daemon);
+	return daemon_open_session(daemon);
+}
+
+struct err *daemon_reload(struct daemon *daemon)
+{
+	struct options fresh;
+
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		   (unsigned long long)(clock_ns() / 1000));
+	struct err *err = options_parse(daemon->argc, daemon->argv, &fresh);
+
+	if (!err) {
+		err = apply_settings(daemon, &fresh);
+		options_fini(&fresh);
+	}
+	if (err)
+		log_error("reload: %s, %s", err->text,
+			  daemon->session ? "going on with the old settings"
+					  : "nothing is sampled until the next reload");
+	else
+		log_notice("settings read again");
+	sd_notify(0, "READY=1");
+	return err;
+}
+
+/* Life. */
+
+static struct err *announce(struct daemon *daemon)
+{
+	const struct options *options = daemon->options;
+
+	if (options->ready_fd >= 0) {
+		CLEANUP(free)
+		char *line =
+			mem_printf("ready 0x%016llx\n",
+				   (unsigned long long)session_run_id(daemon->session));
+
+		TRY(err_wrap(file_write_all(options->ready_fd, line, strlen(line)),
+			     "--ready-fd"));
+		close(options->ready_fd);
+	}
+	sd_notifyf(0, "READY=1\nSTATUS=Sampling %s", options->config.target);
+	log_info("sampling %s into %s", options->config.target, options->config.db);
+	return NULL;
+}
+
+static struct err *watch_all(struct daemon *daemon, const struct daemon_setup *setup)
+{
+	TRY(loop_add_signal(daemon->loop, SIGTERM, on_term, daemon));
+	TRY(loop_add_signal(daemon->loop, SIGINT, on_term, daemon));
+	TRY(loop_add_signal(daemon->loop, SIGHUP, on_hup, daemon));
+	TRY(loop_add_fd(daemon->loop, setup->signal_fd, EPOLLIN, on_broker, daemon));
+	TRY(loop_add_timer(daemon->loop, SESSION_DRAIN_NS, on_drain, daemon, NULL));
+	TRY(loop_add_timer(daemon->loop, SECOND_NS, on_second, daemon, NULL));
+	if (daemon->options->oneshot)
+		TRY(loop_add_timer(daemon->loop, SECOND_NS / 20, on_settle, daemon,
+				   NULL));
+	if (setup->control_fd >= 0)
+		TRY(control_new(daemon->loop, setup->control_fd, commands_answer, daemon,
+				&daemon->control));
+	return NULL;
+}
+
+static struct err *run(struct daemon *daemon, const struct daemon_setup *setup)
+{
+	TRY(loop_new(&daemon->loop));
+	TRY(open_store(daemon));
+	daemon->broker = broker_connect(setup->rpc_fd);
+	daemon->workers = workers_new(daemon->loop, daemon->broker, worker_died, daemon);
+	workers_allow_fetch(daemon->workers, *daemon->options->config.debuginfod_urls);
+	TRY(watch_all(daemon, setup));
+	TRY(daemon_open_session(daemon));
+	if (daemon->options->for_ns)
+		daemon->end_ns = clock_ns() + daemon->options->for_ns;
+	TRY(announce(daemon));
+	return loop_run(daemon->loop);
+}
+
+static struct err *close_all(struct daemon *daemon)
+{
+	struct err *err = NULL;
+
+	close_session(daemon);
+	workers_free(daemon->workers);
+	broker_free(daemon->broker);
+	if (daemon->writer)
+		err = writer_close(daemon->writer);
+	control_free(daemon->control);
+	retain_free(daemon->retain);
+	writer_free(daemon->writer);
+	db_close(daemon->db);
+	loop_free(daemon->loop);
+	return err;
+}
+
+struct err *daemon_run(const struct daemon_setup *setup)
+{
+	struct daemon daemon = { .options = setup->options,
+				 .argc = setup->argc,
+				 .argv = setup->argv,
+				 .start_ns = clock_ns() };
+	struct err *err = run(&daemon, setup);
+	struct err *close_err = close_all(&daemon);
+
+	if (err) {
+		err_free(close_err);
+		return err;
+	}
+	return err_wrap(close_err, "store");
+}
