@@ -20,7 +20,7 @@ static const struct {
 	[COMMAND_PING] = { "ping", { NULL } },
 	[COMMAND_STATUS] = { "status", { NULL } },
 	[COMMAND_ATTACH] = { "attach", { "!target", "for_ns", "rate" } },
-	[COMMAND_DETACH] = { "detach", { "!run" } },
+	[COMMAND_DETACH] = { "detach", { "target", "run" } },
 	[COMMAND_FLUSH] = { "flush", { NULL } },
 	[COMMAND_RELOAD] = { "reload", { NULL } },
 	[COMMAND_TYPES_QUEUE] = { "types-queue", { NULL } },

@@ -29,12 +29,12 @@
 #define COMMAND_MAX_REPLIES 65536 /* lines of one reply */
 
 enum command_verb {
-	COMMAND_PING,	     /* ok version= pid= */
-	COMMAND_STATUS,	     /* ok what=daemon ..., then ok what=run run= target= ... */
-	COMMAND_ATTACH,	     /* target= [for_ns=] [rate=]; ok run= db= */
-	COMMAND_DETACH,	     /* run=; ok once everything is flushed and explained */
-	COMMAND_FLUSH,	     /* ok once everything seen so far is in the database */
-	COMMAND_RELOAD,	     /* read the settings file again; ok or why not */
+	COMMAND_PING,	/* ok version= pid= */
+	COMMAND_STATUS, /* ok what=daemon ..., then ok what=run run= target= ... */
+	COMMAND_ATTACH, /* target= [for_ns=] [rate=]; ok run= db= */
+	COMMAND_DETACH, /* [target=] [run=]; ok once what it saw is in the database */
+	COMMAND_FLUSH,	/* ok once everything seen so far is in the database */
+	COMMAND_RELOAD, /* read the settings file again; ok or why not */
 	COMMAND_TYPES_QUEUE, /* ok pending= running= done= failed= */
 	COMMAND_VERBS,
 };

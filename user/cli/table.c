@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Cells keep what they were given; each printer asks the column's kind how to write it.
+ * libsmartcols does the widths, and escapes what is not printable: comm names and paths
+ * come from other people's processes.
+ */
+#include "cli/table.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <libsmartcols.h>
+#include <string.h>
+
+#include "cli/number.h"
+#include "core/arena.h"
+#include "core/str.h"
+#include "core/vec.h"
+
+enum cell_kind { CELL_NONE, CELL_TEXT, CELL_NUMBER, CELL_REAL };
+
+struct cell {
+	enum cell_kind kind;
+	union {
+		const char *text;
+		int64_t number;
+		double real;
+	};
+};
+
+struct table {
+	struct arena *arena;
+	struct column *columns;
+	size_t count, rows;
+	VEC(struct cell) cells;
+};
+
+struct table *table_new(const struct column *columns, size_t count)
+{
+	struct table *table = mem_alloc(sizeof(*table));
+
+	table->arena = arena_new();
+	table->count = count;
+	table->columns = arena_array(table->arena, count ? count : 1, sizeof(*columns));
+	for (size_t i = 0; i < count; i++) {
+		table->columns[i] = columns[i];
+		table->columns[i].name = arena_strdup(table->arena, columns[i].name);
+		table->columns[i].head = arena_strdup(table->arena, columns[i].head);
+	}
+	return table;
+}
+
+void table_free(struct table *table)
+{
+	if (!table)
+		return;
+	vec_fini(&table->cells);
+	arena_free(table->arena);
+	free(table);
+}
+
+void table_row(struct table *table)
+{
+	for (size_t i = 0; i < table->count; i++)
+		vec_push(&table->cells, (struct cell){ .kind = CELL_NONE });
+	table->rows++;
+}
+
+static struct cell *last_row_cell(struct table *table, size_t column)
+{
+	return &table->cells.data[table->cells.count - table->count + column];
+}
+
+void table_text(struct table *table, size_t column, const char *text)
+{
+	*last_row_cell(table, column) =
+		(struct cell){ .kind = CELL_TEXT,
+			       .text = arena_strdup(table->arena, text) };
+}
+
+void table_number(struct table *table, size_t column, int64_t number)
+{
+	*last_row_cell(table, column) =
+		(struct cell){ .kind = CELL_NUMBER, .number = number };
+}
+
+void table_real(struct table *table, size_t column, double number)
+{
+	*last_row_cell(table, column) =
+		(struct cell){ .kind = CELL_REAL, .real = number };
+}
+
+size_t table_rows(const struct table *table)
+{
+	return table->rows;
+}
+
+static const struct cell *cell_at(const struct table *table, size_t row, size_t column)
+{
+	return &table->cells.data[row * table->count + column];
+}
+
+static char *exact_number(enum column_kind kind, int64_t number)
+{
+	switch (kind) {
+	case COLUMN_HEX:
+		return mem_printf("0x%" PRIx64, (uint64_t)number);
+	case COLUMN_ID:
+		return mem_printf("0x%016" PRIx64, (uint64_t)number);
+	default:
+		return mem_printf("%" PRId64, number);
+	}
+}
+
+static char *people_number(enum column_kind kind, int64_t number)
+{
+	uint64_t value = (uint64_t)number;
+
+	switch (kind) {
+	case COLUMN_COUNT:
+		return number < 0 ? mem_printf("%" PRId64, number) : number_count(value);
+	case COLUMN_NS:
+		return number_ns(value);
+	case COLUMN_BYTES:
+		return number_bytes(value);
+	case COLUMN_SHARE:
+		return number_share((double)number);
+	case COLUMN_TIME:
+		return number_time(value);
+	default:
+		return exact_number(kind, number);
+	}
+}
+
+/* What a person reads; NULL for an empty cell. */
+static char *people_text(enum column_kind kind, const struct cell *cell)
+{
+	switch (cell->kind) {
+	case CELL_TEXT:
+		return mem_strdup(cell->text);
+	case CELL_NUMBER:
+		return people_number(kind, cell->number);
+	case CELL_REAL:
+		return kind == COLUMN_SHARE ? number_share(cell->real)
+					    : mem_printf("%.4g", cell->real);
+	default:
+		return NULL;
+	}
+}
+
+static char *exact_text(enum column_kind kind, const struct cell *cell)
+{
+	switch (cell->kind) {
+	case CELL_TEXT:
+		return mem_strdup(cell->text);
+	case CELL_NUMBER:
+		return exact_number(kind, cell->number);
+	case CELL_REAL:
+		return mem_printf("%.6g", cell->real);
+	default:
+		return mem_strdup("");
+	}
+}
+
+static int add_columns(const struct table *table, struct libscols_table *out, bool color)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		const struct column *column = &table->columns[i];
+		int flags = 0;
+
+		if (column->flags & COLUMN_MACHINE)
+			continue;
+		if (column->kind != COLUMN_TEXT)
+			flags |= SCOLS_FL_RIGHT;
+		if (column->flags & COLUMN_CUT)
+			flags |= SCOLS_FL_TRUNC;
+		struct libscols_column *made =
+			scols_table_new_column(out, column->head, 0, flags);
+
+		if (!made)
+			return -ENOMEM;
+		if (color)
+			scols_cell_set_color(scols_column_get_header(made), "bold");
+	}
+	return 0;
+}
+
+static int add_row(const struct table *table, struct libscols_table *out, size_t row)
+{
+	struct libscols_line *line = scols_table_new_line(out, NULL);
+	size_t shown = 0;
+	int rc = line ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < table->count && !rc; i++) {
+		if (table->columns[i].flags & COLUMN_MACHINE)
+			continue;
+		char *text = people_text(table->columns[i].kind, cell_at(table, row, i));
+
+		rc = scols_line_refer_data(line, shown++, text ? text : mem_strdup("-"));
+	}
+	return rc;
+}
+
+struct err *table_print(const struct table *table, FILE *file, int width, bool color)
+{
+	struct libscols_table *out = scols_new_table();
+	int rc = out ? 0 : -ENOMEM;
+
+	if (!rc) {
+		scols_table_set_stream(out, file);
+		scols_table_enable_colors(out, color);
+		scols_table_set_termforce(out, width ? SCOLS_TERMFORCE_ALWAYS
+						     : SCOLS_TERMFORCE_NEVER);
+		if (width)
+			scols_table_set_termwidth(out, (size_t)width);
+		rc = add_columns(table, out, color);
+	}
+	for (size_t row = 0; row < table->rows && !rc; row++)
+		rc = add_row(table, out, row);
+	if (!rc && table->rows)
+		rc = scols_print_table(out);
+	scols_unref_table(out);
+	return rc ? err_errno(-rc, "print") : NULL;
+}
+
+static void put_tsv(FILE *file, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '\t')
+			fputs("\\t", file);
+		else if (*text == '\n')
+			fputs("\\n", file);
+		else if (*text == '\\')
+			fputs("\\\\", file);
+		else
+			fputc(*text, file);
+	}
+}
+
+void table_print_tsv(const struct table *table, FILE *file)
+{
+	for (size_t i = 0; i < table->count; i++)
+		fprintf(file, "%s%s", i ? "\t" : "", table->columns[i].name);
+	fputc('\n', file);
+	for (size_t row = 0; row < table->rows; row++) {
+		for (size_t i = 0; i < table->count; i++) {
+			CLEANUP(free)
+			char *text = exact_text(table->columns[i].kind,
+						cell_at(table, row, i));
+
+			if (i)
+				fputc('\t', file);
+			put_tsv(file, text);
+		}
+		fputc('\n', file);
+	}
+}
+
+static json_t *cell_json(enum column_kind kind, const struct cell *cell)
+{
+	CLEANUP(free) char *text = NULL;
+
+	switch (cell->kind) {
+	case CELL_TEXT:
+		return json_text(cell->text);
+	case CELL_NUMBER:
+		if (kind != COLUMN_HEX && kind != COLUMN_ID)
+			return json_integer(cell->number);
+		text = exact_text(kind, cell);
+		return json_string(text);
+	case CELL_REAL:
+		return json_real(cell->real);
+	default:
+		return json_null();
+	}
+}
+
+json_t *table_json(const struct table *table)
+{
+	json_t *rows = json_array();
+
+	for (size_t row = 0; row < table->rows; row++) {
+		json_t *object = json_object();
+
+		for (size_t i = 0; i < table->count; i++)
+			json_object_set_new_nocheck(object, table->columns[i].name,
+						    cell_json(table->columns[i].kind,
+							      cell_at(table, row, i)));
+		json_array_append_new(rows, object);
+	}
+	return rows;
+}
+
+/* Length of the UTF-8 sequence at @text by its first byte; 1 for what is none. */
+static size_t sequence_bytes(unsigned char first)
+{
+	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 1;
+}
+
+json_t *json_text(const char *text)
+{
+	json_t *string = json_string(text);
+
+	if (string)
+		return string;
+
+	CLEANUP(str_fini) struct str clean = { 0 };
+	size_t left = strlen(text);
+
+	while (left) {
+		size_t bytes = sequence_bytes((unsigned char)*text);
+		json_t *probe = bytes <= left ? json_stringn(text, bytes) : NULL;
+
+		if (probe) {
+			str_add_bytes(&clean, text, bytes);
+		} else {
+			str_add(&clean, "\xef\xbf\xbd");
+			bytes = 1;
+		}
+		json_decref(probe);
+		text += bytes;
+		left -= bytes;
+	}
+	return json_string(str_text(&clean));
+}
+
+json_t *json_id(uint64_t id)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "0x%016" PRIx64, id);
+	return json_string(text);
+}
+
+char *text_safe(const char *text)
+{
+	char *safe = mem_strdup(text);
+
+	for (char *at = safe; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			*at = '?';
+	return safe;
+}
