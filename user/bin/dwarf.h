@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BIN_DWARF_H
+#define BIN_DWARF_H
+
+/*
+ * What the debug information says about code: functions, the variables of every scope
+ * that is open at a va (inlined ones too) and where they live, globals by address,
+ * prototypes; types go to bin/dtype.h. DWARF 4 and 5, type units, partial and
+ * imported units, dwz. Opening makes one pass over the top level of every unit; scopes
+ * and types are read when asked for.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bin/dtype.h"
+#include "bin/elf.h"
+#include "core/cleanup.h"
+#include "core/err.h"
+
+#define DWARF_MAX_UNITS	    (1u << 20)
+#define DWARF_MAX_TOP_DIES  (64u << 20) /* looked at by the index, all units */
+#define DWARF_MAX_FUNCTIONS (4u << 20)
+#define DWARF_MAX_GLOBALS   (4u << 20)
+#define DWARF_MAX_RANGES    4096       /* of one function or scope */
+#define DWARF_MAX_SCOPES    64	       /* nested */
+#define DWARF_MAX_DIES	    (1u << 20) /* below one function */
+#define DWARF_MAX_VARS	    (1u << 20) /* locations of one function */
+#define DWARF_MAX_PARAMS    256
+#define DWARF_MAX_CHAIN	    32 /* typedefs, qualifiers, pointers, origins in a row */
+#define DWARF_MAX_PIECES    32 /* of one location */
+
+struct dwarf_file;
+
+/**
+ * dwarf_open() - read the units of a module's debug information.
+ * @main: has the code; @debug: its separate debug file or NULL; @alt: dwz file or NULL.
+ * All are borrowed until dwarf_close().
+ * Errors: ERR_NOT_FOUND without debug information, ERR_FORMAT, ERR_LIMIT,
+ * ERR_UNSUPPORTED (compression).
+ */
+struct err *dwarf_open(const struct elf_file *main, const struct elf_file *debug,
+		       const struct elf_file *alt, struct dwarf_file **ret_file);
+void dwarf_close(struct dwarf_file *file); /* NULL is fine */
+CLEANUP_DEFINE(dwarf_close, struct dwarf_file *)
+
+struct dtypes *dwarf_types(struct dwarf_file *file);
+/* dwarf_type_name() - "struct x", a typedef's name, "struct <anon:FILE:LINE>". */
+const char *dwarf_type_name(struct dwarf_file *file, uint32_t type, struct str *scratch);
+
+struct dwarf_range {
+	uint64_t lo, hi; /* va, hi excluded */
+};
+
+struct dwarf_function {
+	const char *name;		  /* "" when it has none */
+	uint64_t va;			  /* entry */
+	const struct dwarf_range *ranges; /* the first holds the entry */
+	uint32_t range_count;
+	uint32_t unit;
+	struct dtype_ref ref;
+};
+
+/* dwarf_functions() - with code, sorted by va, one per va. */
+const struct dwarf_function *dwarf_functions(const struct dwarf_file *file,
+					     size_t *ret_count);
+/* dwarf_function_at() - the one that has @va in one of its ranges, or NULL. */
+const struct dwarf_function *dwarf_function_at(const struct dwarf_file *file,
+					       uint64_t va);
+/* dwarf_function_by_va() - the one with this entry, or NULL. */
+const struct dwarf_function *dwarf_function_by_va(const struct dwarf_file *file,
+						  uint64_t va);
+
+struct dwarf_proto {
+	const char *name; /* borrowed, "" when it has none */
+	uint32_t type;	  /* DTYPE_FUNCTION; 0 unknown */
+	bool is_noreturn;
+};
+
+struct dwarf_proto dwarf_proto(struct dwarf_file *file,
+			       const struct dwarf_function *function);
+/* dwarf_proto_named() - of any declaration or definition of that name. */
+bool dwarf_proto_named(struct dwarf_file *file, const char *name,
+		       struct dwarf_proto *ret_proto);
+
+enum dwarf_where {
+	DWARF_IN_REGISTER, /* the value is in @reg */
+	DWARF_IS_SUM,	   /* the value is @reg + @offset; nothing in memory */
+	DWARF_AT_REGISTER, /* the object is at @reg + @offset */
+	DWARF_AT_CFA,	   /* the object is at CFA + @offset */
+	DWARF_IS_CFA,	   /* the value is CFA + @offset */
+	DWARF_IS_ENTRY,	   /* the value is what @reg held on entry, plus @offset */
+	DWARF_AT_ADDRESS,  /* static, at va @offset */
+	DWARF_IS_ADDRESS,  /* the value is va @offset */
+	DWARF_IN_TLS,	   /* @offset in this module's TLS block */
+};
+
+/* One variable, or one piece of it, at one place over one range of code. */
+struct dwarf_var {
+	uint64_t lo, hi;
+	int64_t offset;
+	uint32_t type;
+	uint32_t piece_offset, piece_bytes; /* in the variable; 0 bytes: all of it */
+	uint8_t where;			    /* enum dwarf_where */
+	uint8_t reg;
+	uint8_t depth; /* of its scope; 0 the function's own */
+	bool is_param;
+	const char *name; /* "" none; borrowed until dwarf_close() */
+};
+
+/* What is known about one call: its return address and who is called. */
+struct dwarf_call {
+	uint64_t return_va;
+	struct dwarf_proto proto;
+};
+
+struct dwarf_scopes {
+	VEC(struct dwarf_var) vars;   /* in order of DIEs: outer scopes first */
+	VEC(struct dwarf_call) calls; /* sorted by return_va */
+};
+
+/* dwarf_scopes() - fill @scopes, which the caller clears and finishes. */
+void dwarf_scopes(struct dwarf_file *file, const struct dwarf_function *function,
+		  struct dwarf_scopes *scopes);
+void dwarf_scopes_fini(struct dwarf_scopes *scopes);
+
+struct dwarf_global {
+	uint64_t va; /* or the offset in the TLS block */
+	uint32_t type;
+	const char *name;
+};
+
+/* dwarf_global_at() - the variable that covers @va; the offset is in @ret_offset. */
+const struct dwarf_global *dwarf_global_at(struct dwarf_file *file, uint64_t va,
+					   uint64_t *ret_offset);
+const struct dwarf_global *dwarf_tls_at(struct dwarf_file *file, uint64_t offset,
+					uint64_t *ret_offset);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef TYPES_MODULE_H
+#define TYPES_MODULE_H
+
+/* What the files of types/ share: the opened module, one function's code, one decision. */
+
+#include "bin/cfg.h"
+#include "bin/dtype.h"
+#include "bin/dwarf.h"
+#include "bin/elf.h"
+#include "bin/frame.h"
+#include "bin/insn.h"
+#include "core/arena.h"
+#include "core/map.h"
+#include "core/str.h"
+#include "core/vec.h"
+#include "types/recover.h"
+
+#define TYPES_MAX_INSNS (1u << 20) /* of one function */
+
+/* An answer without its strings. */
+struct decision {
+	uint64_t va;
+	int64_t offset;
+	uint32_t type; /* 0 for an abstention */
+	float confidence;
+	uint16_t width;
+	uint8_t verdict, access;
+};
+
+/* One function: input of every analysis. */
+struct code {
+	const struct dwarf_function *function;
+	VEC(struct insn) insns; /* sorted by va */
+	struct dwarf_scopes scopes;
+	struct cfg *cfg;
+	VEC(struct decision) decisions; /* one per memory instruction, sorted by va */
+};
+
+/* A pointer that the loader fills in. */
+struct relocated {
+	uint64_t va, value;
+};
+
+struct type_fields {
+	struct fact_field *fields;
+	size_t count;
+};
+
+struct recover {
+	struct elf_file *main, *debug, *alt;
+	struct elf_functions *symbols;
+	struct frame_table *frame;
+	struct dwarf_file *dwarf; /* NULL: no debug information */
+	struct dtypes *types;
+	struct insn_decoder *decoder;
+	struct recover_options options;
+	VEC(struct relocated) relocated; /* sorted */
+	uint64_t tls_bytes;		 /* of this module's TLS block, aligned */
+	struct code code;		 /* the function analysed last */
+	struct arena *arena;		 /* field lists given out */
+	struct map *fields;		 /* type id -> struct type_fields */
+	struct str path, name;
+};
+
+/* module_read() - a constant in the file, relocated; false where there is none. */
+bool module_read(void *recover, uint64_t va, unsigned bytes, uint64_t *ret_value);
+/* module_callee() - prototype of what @insn calls, by entry va or PLT name. */
+bool module_callee(struct recover *recover, const struct insn *insn,
+		   struct dwarf_proto *ret_proto);
+
+/* code_load() - decode @function, split it, read its scopes. */
+void code_load(struct recover *recover, const struct dwarf_function *function);
+void code_clear(struct code *code);
+void code_fini(struct code *code);
+
+/* code_find() - index of the instruction at @va, SIZE_MAX when there is none. */
+size_t code_find(const struct code *code, uint64_t va);
+
+/* direct_decide() - every access of the function by debug information alone. */
+void direct_decide(struct recover *recover, struct code *code);
+
+/* candidate_settle() - an address in @type at @offset: array elements become the
+ * element; false when it lies outside. */
+bool candidate_settle(struct dtypes *types, uint32_t *type, int64_t *offset);
+
+#endif
