@@ -123,9 +123,18 @@ struct process *tasks_put(struct tasks *tasks, uint32_t pid, uint64_t start_ns,
 struct reaping {
 	struct tasks *tasks;
 	uint64_t before_ns;
+	bool idle_too;
 	tasks_fn gone;
 	void *ctx;
 };
+
+static bool is_over(const struct reaping *reaping, const struct process *process)
+{
+	if (process->last_ns >= reaping->before_ns)
+		return false;
+	return reaping->idle_too ||
+	       (process->exit_ns && process->exit_ns < reaping->before_ns);
+}
 
 static bool reap_slot(const void *key, void *value, void *ctx)
 {
@@ -136,8 +145,7 @@ static bool reap_slot(const void *key, void *value, void *ctx)
 	while (*at) {
 		struct process *process = *at;
 
-		if (!process->exit_ns || process->exit_ns >= reaping->before_ns ||
-		    process->last_ns >= reaping->before_ns) {
+		if (!is_over(reaping, process)) {
 			at = &process->older;
 			continue;
 		}
@@ -151,7 +159,14 @@ static bool reap_slot(const void *key, void *value, void *ctx)
 
 void tasks_reap(struct tasks *tasks, uint64_t before_ns, tasks_fn gone, void *ctx)
 {
-	struct reaping reaping = { tasks, before_ns, gone, ctx };
+	struct reaping reaping = { tasks, before_ns, false, gone, ctx };
+
+	map_del_if(tasks->by_pid, reap_slot, &reaping);
+}
+
+void tasks_reap_idle(struct tasks *tasks, uint64_t before_ns, tasks_fn gone, void *ctx)
+{
+	struct reaping reaping = { tasks, before_ns, true, gone, ctx };
 
 	map_del_if(tasks->by_pid, reap_slot, &reaping);
 }

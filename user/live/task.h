@@ -22,15 +22,17 @@ struct process {
 	uint64_t parent_id, cgroup_id;
 	uint32_t uid;
 	char comm[ABI_COMM_BYTES + 1];
-	uint64_t first_ns; /* earliest record */
-	uint64_t last_ns;  /* latest record */
-	uint64_t exec_ns;  /* latest exec; 0 none seen */
-	uint64_t exit_ns;  /* 0: lives */
-	bool leader_gone;  /* the leader has exited; others may go on */
-	bool known;	   /* announced by FORK or SEEN, not guessed from a sample */
-	bool charged;	   /* its FACT_PROCESS was put; keep it current */
-	bool files_asked;  /* every file of the map was asked for */
-	uint32_t asked;	   /* how often want_process was called */
+	uint64_t first_ns;    /* earliest record */
+	uint64_t last_ns;     /* latest record */
+	uint64_t exec_ns;     /* latest exec; 0 none seen */
+	uint64_t exit_ns;     /* 0: lives */
+	bool leader_gone;     /* the leader has exited; others may go on */
+	bool known;	      /* announced by FORK or SEEN, not guessed from a sample */
+	bool charged;	      /* its FACT_PROCESS was put; keep it current */
+	bool due;	      /* its FACT_PROCESS is to be put at the next flush */
+	uint64_t put_exit_ns; /* @exit_ns when it was put last */
+	bool files_asked;     /* every file of the map was asked for */
+	uint32_t asked;	      /* how often want_process was called */
 	uint64_t asked_ns;
 	uint64_t exe_key;
 	struct procmap *map;
@@ -59,6 +61,9 @@ struct process *tasks_put(struct tasks *tasks, uint32_t pid, uint64_t start_ns,
 /* tasks_reap() - drop those that exited before @before_ns; @gone sees each first. */
 typedef void (*tasks_fn)(void *ctx, struct process *process);
 void tasks_reap(struct tasks *tasks, uint64_t before_ns, tasks_fn gone, void *ctx);
+
+/* tasks_reap_idle() - likewise those that nothing was heard of since @before_ns. */
+void tasks_reap_idle(struct tasks *tasks, uint64_t before_ns, tasks_fn gone, void *ctx);
 
 void tasks_each(const struct tasks *tasks, tasks_fn each, void *ctx);
 size_t tasks_count(const struct tasks *tasks);
