@@ -90,6 +90,23 @@ bool channel_wants_write(const struct channel *channel)
 	return channel->first < channel->queue.count;
 }
 
+static struct head head_of(const struct channel_message *message, size_t fd_count)
+{
+	return (struct head){ .bytes = (uint32_t)message->bytes,
+			      .kind = message->kind,
+			      .fd_count = (uint8_t)fd_count,
+			      .more = message->more,
+			      .job = message->job };
+}
+
+void channel_frame(const struct channel_message *message, struct str *out)
+{
+	struct head head = head_of(message, 0);
+
+	str_add_bytes(out, &head, sizeof(head));
+	str_add_bytes(out, message->payload, message->bytes);
+}
+
 static void drop_sent(struct channel *channel)
 {
 	if (channel->first < 256 || channel->first < channel->queue.count / 2)
@@ -123,11 +140,7 @@ struct err *channel_put(struct channel *channel, const struct channel_message *m
 			return err;
 		}
 	}
-	struct head head = { .bytes = (uint32_t)message->bytes,
-			     .kind = message->kind,
-			     .fd_count = (uint8_t)out.fd_count,
-			     .more = message->more,
-			     .job = message->job };
+	struct head head = head_of(message, out.fd_count);
 
 	out.data = mem_alloc(out.bytes);
 	memcpy(out.data, &head, sizeof(head));

@@ -37,6 +37,9 @@ void channel_free(struct channel *channel); /* NULL is fine */
 CLEANUP_DEFINE(channel_free, struct channel *)
 int channel_fd(const struct channel *channel);
 
+/* channel_frame() - append a message without descriptors as it travels. */
+void channel_frame(const struct channel_message *message, struct str *out);
+
 /**
  * channel_put() - queue a message. @message->fds are duplicated, payload is copied.
  * Errors: ERR_LIMIT when the queue is full or the payload too large, ERR_IO.

@@ -80,8 +80,12 @@ static struct err *cause_of_death(struct job_client *client)
 	client->pid = 0;
 	if (got < 0)
 		return err_new(ERR_CLOSED, "the worker is gone");
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+	if (WIFEXITED(status) && WEXITSTATUS(status) == MESSAGE_EXIT_CPU)
 		return err_new(ERR_LIMIT, "the worker used more CPU than one job may");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == MESSAGE_EXIT_MEMORY)
+		return err_new(ERR_LIMIT, "the worker ran out of memory");
+	if (WIFEXITED(status) && WEXITSTATUS(status) == MESSAGE_EXIT_SANDBOX)
+		return err_new(ERR_UNSUPPORTED, "the worker could not enter its sandbox");
 	if (WIFSIGNALED(status))
 		return err_new(ERR_CLOSED, "the worker was ended by signal %d (%s)",
 			       WTERMSIG(status), strsignal(WTERMSIG(status)));

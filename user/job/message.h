@@ -29,6 +29,9 @@ enum message_kind {
 	MESSAGE_READY,	   /* the worker is inside its sandbox; job 0 */
 };
 
+/* Exit statuses of the worker. */
+enum message_exit { MESSAGE_EXIT_CPU = 40, MESSAGE_EXIT_MEMORY, MESSAGE_EXIT_SANDBOX };
+
 struct message_unwind {
 	const struct job_range *ranges;
 	size_t range_count;
