@@ -1,0 +1,45 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- the struct fields that memory accesses go to
+-- share_of_all is of all access samples selected, typed or not; share_of_type of the
+-- selected samples of the same type. provenance is how most of the samples got their
+-- field, confidence the mean over the samples. mean_cycles is of the samples that had a
+-- latency. A field ? means that the type is known and the field is not.
+WITH hit AS MATERIALIZED (
+	SELECT type_id, type, field, min(offset_bytes) AS offset_bytes, verdict,
+		sum(samples) AS samples, sum(loads) AS loads, sum(stores) AS stores,
+		sum(weight_samples) AS weight_samples, sum(weight_cycles) AS weight_cycles,
+		sum(dram) AS dram, sum(remote) AS remote, sum(tlb_miss) AS tlb_miss,
+		sum(hitm) AS hitm, sum(confidence * samples) AS sure
+	FROM v_access
+	WHERE bucket_at_ns > coalesce(:since_ns, 0) - length_ns
+		AND (:run_id IS NULL OR run_id = :run_id)
+		AND (:pid IS NULL OR pid = :pid)
+		AND (:process IS NULL OR process = :process)
+		AND (:method IS NULL OR method = :method)
+	GROUP BY type_id, field, verdict
+), total AS (
+	SELECT sum(samples) AS samples FROM hit
+), per_type AS (
+	SELECT type_id, sum(samples) AS samples FROM hit GROUP BY type_id
+), per_field AS (
+	SELECT type_id, type, field, min(offset_bytes) AS offset_bytes,
+		sum(samples) AS samples, sum(loads) AS loads, sum(stores) AS stores,
+		sum(weight_samples) AS weight_samples, sum(weight_cycles) AS weight_cycles,
+		sum(dram) AS dram, sum(remote) AS remote, sum(tlb_miss) AS tlb_miss,
+		sum(hitm) AS hitm, sum(sure) AS sure
+	FROM hit WHERE type_id <> 0 GROUP BY type_id, field
+)
+SELECT h.type, coalesce(h.field, '?') AS field,
+	coalesce((SELECT min(field.offset_bytes) FROM field
+		WHERE field.type_id = h.type_id AND field.path = h.field),
+		h.offset_bytes) AS offset_bytes,
+	h.samples, h.samples * 1.0 / total.samples AS share_of_all,
+	h.samples * 1.0 / per_type.samples AS share_of_type, h.loads, h.stores,
+	h.weight_cycles * 1.0 / nullif(h.weight_samples, 0) AS mean_cycles, h.dram,
+	h.remote, h.tlb_miss, h.hitm,
+	(SELECT verdict FROM hit WHERE hit.type_id = h.type_id AND hit.field IS h.field
+		ORDER BY samples DESC LIMIT 1) AS provenance,
+	h.sure / h.samples AS confidence, h.type_id
+FROM per_field AS h JOIN per_type USING (type_id), total
+ORDER BY h.samples DESC, h.type, offset_bytes
+LIMIT coalesce(:limit, -1);

@@ -1,0 +1,12 @@
+-- SPDX-License-Identifier: Apache-2.0
+DROP VIEW IF EXISTS v_access;
+DROP VIEW IF EXISTS v_coverage;
+DROP VIEW IF EXISTS v_field;
+DROP VIEW IF EXISTS v_frame;
+DROP VIEW IF EXISTS v_function;
+DROP VIEW IF EXISTS v_loss;
+DROP VIEW IF EXISTS v_module;
+DROP VIEW IF EXISTS v_process;
+DROP VIEW IF EXISTS v_run;
+DROP VIEW IF EXISTS v_stack;
+DROP VIEW IF EXISTS v_type;

@@ -1,0 +1,2 @@
+-- SPDX-License-Identifier: Apache-2.0
+INSERT OR REPLACE INTO meta (key, value) VALUES (:key, :value);
