@@ -75,7 +75,7 @@ static struct err *parse(int argc, char **argv, struct settings *settings)
 	return NULL;
 }
 
-static int fail(struct err *err, int status)
+static int report(struct err *err, int status)
 {
 	log_error("%s", err->text);
 	err_free(err);
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	struct err *err = parse(argc, argv, &settings);
 
 	if (err)
-		return fail(err, 2);
+		return report(err, 2);
 	bool fetches = settings.serve.class == JOB_FETCH;
 
 	serve_catch_limits();
@@ -99,10 +99,10 @@ int main(int argc, char **argv)
 	if (!err)
 		err = sandbox_enter(settings.serve.class, settings.serve.memory_bytes);
 	if (err)
-		return fail(err_wrap(err, "sandbox"), MESSAGE_EXIT_SANDBOX);
+		return report(err_wrap(err, "sandbox"), MESSAGE_EXIT_SANDBOX);
 	err = serve(settings.fd, &settings.serve);
 	if (fetches)
 		fetch_finish();
 	/* Not exit(): what libraries do at the end is not on the list of allowed calls. */
-	_exit(err ? fail(err, 1) : 0);
+	_exit(err ? report(err, 1) : 0);
 }
