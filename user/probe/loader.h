@@ -22,6 +22,7 @@
 #define PROBE_MAX_HZ	  10000
 #define PROBE_RING_BYTES  (8 * 1024 * 1024)
 #define PROBE_STACK_BYTES (8 * 1024)
+#define PROBE_MAX_RING	  (512u * 1024 * 1024)
 #define PROBE_MAX_SELF	  8
 
 /* Zero is a good default everywhere; the filter selects nothing until it is set. */

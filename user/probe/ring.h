@@ -70,13 +70,4 @@ struct err *ring_add_self(struct ring *ring, uint32_t pid);
 /* ring_set_fp_ok() - frame pointers are enough for this process: copy no more stacks. */
 struct err *ring_set_fp_ok(struct ring *ring, uint32_t pid, bool is_ok);
 
-/**
- * sideband_convert() - one record of perf's side-band as ABI records.
- * @data: a whole perf record, header included, as it stands in the ring.
- * Appends nothing for records that we do not want. For the fuzzer and the tests.
- * Errors: ERR_FORMAT when the record contradicts its own size.
- */
-struct str;
-struct err *sideband_convert(const void *data, size_t bytes, struct str *out);
-
 #endif

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Load the object, then open an event per source and CPU and attach a program to each.
+ * Everything is owned by descriptors, so the kernel cleans up however this process ends.
+ */
+#include "probe/loader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+#include "core/str.h"
+#include "core/vec.h"
+#include "assay.skel.h"
+#include "probe/machine.h"
+#include "probe/pmu.h"
+#include "probe/sideband.h"
+
+/* One event on one CPU; its link holds the event's descriptor. */
+struct attached {
+	struct bpf_link *link;
+	int fd; /* owned by the link */
+};
+
+struct loader {
+	struct assay *skeleton;
+	struct bpf_program *access;
+	VEC(struct attached) attached;
+	VEC(int) leaders; /* of event groups */
+	uint32_t cpus[ABI_MAX_CPUS];
+	size_t cpu_count;
+	struct probe_fds fds;
+	struct str sources;
+};
+
+void probe_fds_close(struct probe_fds *fds)
+{
+	for (size_t i = 0; i < fds->count; i++)
+		close(fds->fd[i]);
+	fds->count = 0;
+}
+
+void loader_close(struct loader *loader)
+{
+	if (!loader)
+		return;
+	vec_each(&loader->attached, item)
+		bpf_link__destroy(item->link);
+	vec_each(&loader->leaders, fd)
+		close(*fd);
+	for (size_t i = PROBE_FD_SIDEBAND; i < loader->fds.count; i++)
+		close(loader->fds.fd[i]);
+	vec_fini(&loader->attached);
+	vec_fini(&loader->leaders);
+	str_fini(&loader->sources);
+	assay__destroy(loader->skeleton);
+	free(loader);
+}
+
+const struct probe_fds *loader_fds(const struct loader *loader)
+{
+	return &loader->fds;
+}
+
+const char *loader_sources(const struct loader *loader)
+{
+	return str_text(&loader->sources);
+}
+
+/* Settings. */
+
+static struct err *check(struct probe_config *config)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	config->access_hz = config->access_hz ?: PROBE_ACCESS_HZ;
+	config->tick_hz = config->tick_hz ?: PROBE_TICK_HZ;
+	config->ring_bytes = config->ring_bytes ?: PROBE_RING_BYTES;
+	config->stack_bytes = config->stack_bytes ?: PROBE_STACK_BYTES;
+	if (config->access_hz > PROBE_MAX_HZ || config->tick_hz > PROBE_MAX_HZ)
+		return err_new(ERR_LIMIT, "more than %d samples per second and CPU",
+			       PROBE_MAX_HZ);
+	if (config->ring_bytes < page || config->ring_bytes > PROBE_MAX_RING ||
+	    config->ring_bytes & (config->ring_bytes - 1))
+		return err_new(ERR_INVALID,
+			       "ring of %zu bytes is no power of two from "
+			       "%zu to %u",
+			       config->ring_bytes, page, PROBE_MAX_RING);
+	if (config->stack_bytes > ABI_STACK_COPY_MAX)
+		return err_new(ERR_LIMIT, "stack copy of more than %d bytes",
+			       ABI_STACK_COPY_MAX);
+	if (config->self_count > PROBE_MAX_SELF)
+		return err_new(ERR_LIMIT, "%zu processes of our own", config->self_count);
+	return NULL;
+}
+
+/* The object. */
+
+static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+	(void)fmt;
+	(void)ap;
+	return 0;
+}
+
+/* Puts what machine_require() finds missing before the bare errno. */
+static struct err *explain(int errnum, const char *what)
+{
+	TRY(err_wrap(machine_require(), "%s", what));
+	return err_errno(errnum, "%s", what);
+}
+
+static bool kernel_has(const char *function)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has = btf && btf__find_by_name_kind(btf, function, BTF_KIND_FUNC) > 0;
+
+	btf__free(btf);
+	return has;
+}
+
+static struct err *load(struct loader *loader, const struct probe_config *config)
+{
+	libbpf_set_print(say_nothing);
+	struct assay *skeleton = loader->skeleton = assay__open();
+
+	if (!skeleton)
+		return explain(errno, "open the BPF object");
+	bool full = kernel_has("bpf_cast_to_kern_ctx");
+
+	loader->access =
+		full ? skeleton->progs.access_full : skeleton->progs.access_plain;
+	bpf_program__set_autoload(skeleton->progs.access_full, full);
+	bpf_program__set_autoload(skeleton->progs.access_plain, !full);
+	bpf_map__set_max_entries(skeleton->maps.ring, (__u32)config->ring_bytes);
+	skeleton->rodata->stack_bytes = config->stack_bytes;
+	int status = assay__load(skeleton);
+
+	if (status)
+		return explain(-status, "load the BPF programs");
+	status = assay__attach(skeleton);
+	if (status)
+		return explain(-status, "attach to task events");
+	return NULL;
+}
+
+static struct err *add_self(struct loader *loader, const struct probe_config *config)
+{
+	uint8_t one = 1;
+
+	for (size_t i = 0; i < config->self_count; i++)
+		if (bpf_map_update_elem(loader->fds.fd[PROBE_FD_SELF_PIDS],
+					&config->self_pids[i], &one, BPF_ANY))
+			return err_errno(errno, "name the agent's own processes");
+	return NULL;
+}
+
+static void list_maps(struct loader *loader)
+{
+	const struct assay *skeleton = loader->skeleton;
+	int *fd = loader->fds.fd;
+
+	fd[PROBE_FD_RING] = bpf_map__fd(skeleton->maps.ring);
+	fd[PROBE_FD_COUNTS] = bpf_map__fd(skeleton->maps.counts);
+	fd[PROBE_FD_FILTER] = bpf_map__fd(skeleton->maps.filter);
+	fd[PROBE_FD_TARGET_PIDS] = bpf_map__fd(skeleton->maps.target_pids);
+	fd[PROBE_FD_TARGET_CGROUPS] = bpf_map__fd(skeleton->maps.target_cgroups);
+	fd[PROBE_FD_SELF_PIDS] = bpf_map__fd(skeleton->maps.self_pids);
+	fd[PROBE_FD_FP_OK] = bpf_map__fd(skeleton->maps.fp_ok);
+	loader->fds.count = PROBE_FD_SIDEBAND;
+}
+
+/* Events. */
+
+static struct err *attach(struct loader *loader, struct bpf_program *program, int fd,
+			  uint64_t cookie)
+{
+	LIBBPF_OPTS(bpf_perf_event_opts, opts, .bpf_cookie = cookie);
+	struct bpf_link *link = bpf_program__attach_perf_event_opts(program, fd, &opts);
+
+	if (!link) {
+		int errnum = errno;
+
+		close(fd);
+		return err_errno(errnum, "attach a program to a perf event");
+	}
+	vec_push(&loader->attached, ((struct attached){ link, fd }));
+	return NULL;
+}
+
+static bool is_online(const struct loader *loader, uint32_t cpu)
+{
+	for (size_t i = 0; i < loader->cpu_count; i++)
+		if (loader->cpus[i] == cpu)
+			return true;
+	return false;
+}
+
+static struct err *open_source(struct loader *loader, const struct pmu_source *source,
+			       uint32_t cpu)
+{
+	int leader = -1;
+
+	if (source->has_leader) {
+		leader = pmu_open(&source->leader, -1, (int)cpu, -1);
+		if (leader >= 0)
+			vec_push(&loader->leaders, leader);
+	}
+	int fd = pmu_open(&source->attr, -1, (int)cpu, leader);
+
+	if (fd == -ENODEV) /* the CPU went offline since we asked */
+		return NULL;
+	if (fd < 0)
+		return err_errno(-fd, "open %s on CPU %u", source->name, cpu);
+	return attach(loader, loader->access, fd, source->source);
+}
+
+static struct err *start_source(struct loader *loader, const struct pmu_source *source)
+{
+	uint32_t cpus[ABI_MAX_CPUS];
+	size_t count = pmu_cpus(source->cpus, cpus, ABI_MAX_CPUS);
+
+	if (!source->cpus[0]) {
+		count = loader->cpu_count;
+		memcpy(cpus, loader->cpus, count * sizeof(*cpus));
+	}
+	for (size_t i = 0; i < count; i++)
+		if (is_online(loader, cpus[i]))
+			TRY(open_source(loader, source, cpus[i]));
+	return NULL;
+}
+
+static void say_source(struct loader *loader, const char *name, uint32_t hz)
+{
+	if (loader->sources.length)
+		str_add(&loader->sources, ", ");
+	str_add(&loader->sources, name);
+	if (hz)
+		str_printf(&loader->sources, " %u Hz", hz);
+}
+
+static struct err *start_access(struct loader *loader, const struct probe_config *config)
+{
+	CLEANUP(free) struct pmu_facts *facts = mem_alloc(sizeof(*facts));
+	CLEANUP(free) struct pmu_sources *sources = mem_alloc(sizeof(*sources));
+
+	pmu_gather(facts);
+	pmu_candidates(facts, config->access_hz, sources);
+	pmu_try(sources);
+	TRY(pmu_choose(sources, config->sources));
+	for (size_t i = 0; i < sources->count; i++) {
+		const struct pmu_source *source = &sources->list[i];
+
+		if (!source->is_used)
+			continue;
+		TRY(start_source(loader, source));
+		say_source(loader, source->name,
+			   source->source == ABI_SOURCE_PAGE_FAULT ? 0
+								   : config->access_hz);
+	}
+	if (!loader->attached.count)
+		return explain(EPERM, "no source of access samples");
+	return NULL;
+}
+
+static struct err *start_ticks(struct loader *loader, uint32_t hz)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.sample_period = 1000000000ull / hz,
+		.exclude_idle = 1,
+	};
+
+	for (size_t i = 0; i < loader->cpu_count; i++) {
+		int fd = pmu_open(&attr, -1, (int)loader->cpus[i], -1);
+
+		if (fd == -ENODEV)
+			continue;
+		if (fd < 0)
+			return explain(-fd, "open the CPU clock");
+		TRY(attach(loader, loader->skeleton->progs.tick, fd, 0));
+	}
+	say_source(loader, "tick", hz);
+	return NULL;
+}
+
+/* Kernels before 5.12 know no build-ids here and refuse the attribute. */
+static int open_sideband(uint32_t cpu)
+{
+	struct perf_event_attr attr;
+
+	sideband_attr(&attr, 1);
+	int fd = pmu_open(&attr, -1, (int)cpu, -1);
+
+	if (fd != -EINVAL)
+		return fd;
+	sideband_attr(&attr, 0);
+	return pmu_open(&attr, -1, (int)cpu, -1);
+}
+
+static struct err *start_sideband(struct loader *loader)
+{
+	for (size_t i = 0; i < loader->cpu_count; i++) {
+		int fd = open_sideband(loader->cpus[i]);
+
+		if (fd == -ENODEV)
+			continue;
+		if (fd < 0)
+			return explain(-fd, "open perf's side-band");
+		loader->fds.fd[loader->fds.count++] = fd;
+	}
+	return NULL;
+}
+
+struct err *loader_open(const struct probe_config *config, struct loader **ret_loader)
+{
+	struct probe_config settings = *config;
+
+	TRY(check(&settings));
+	CLEANUP(loader_close) struct loader *loader = mem_alloc(sizeof(*loader));
+
+	TRY(load(loader, &settings));
+	list_maps(loader);
+	TRY(add_self(loader, &settings));
+	loader->cpu_count = pmu_online(loader->cpus, ABI_MAX_CPUS);
+	TRY(start_sideband(loader));
+	if (!settings.no_access)
+		TRY(start_access(loader, &settings));
+	if (!settings.no_ticks)
+		TRY(start_ticks(loader, settings.tick_hz));
+	*ret_loader = take(loader);
+	return NULL;
+}
+
+struct err *loader_pause(struct loader *loader, bool pause)
+{
+	unsigned long request = pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
+
+	vec_each(&loader->attached, item)
+		if (ioctl(item->fd, request, 0))
+			return err_errno(errno, "%s sampling",
+					 pause ? "pause" : "resume");
+	return NULL;
+}
+
+struct err *loader_watch(struct loader *loader, const struct loader_watch *watch)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_BREAKPOINT,
+		.bp_type = watch->loads ? HW_BREAKPOINT_RW : HW_BREAKPOINT_W,
+		.bp_addr = watch->addr,
+		.bp_len = watch->bytes,
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_ADDR,
+		.exclude_kernel = 1,
+	};
+	int fd = pmu_open(&attr, (int)watch->tid, -1, -1);
+
+	if (fd < 0)
+		return err_errno(-fd, "set a breakpoint at 0x%llx in task %u",
+				 (unsigned long long)watch->addr, watch->tid);
+	return attach(loader, loader->access, fd, ABI_SOURCE_BREAKPOINT);
+}
