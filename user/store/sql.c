@@ -203,6 +203,9 @@ void script_bind(struct script *script, const char *format, ...)
 {
 	va_list ap;
 
+	/* A letter too few would write NULL into somebody's column. */
+	if ((int)strlen(format) != sqlite3_bind_parameter_count(script->stmts[0]))
+		abort();
 	va_start(ap, format);
 	for (int i = 0; format[i]; i++)
 		bind_one(script->stmts[0], i + 1, format[i], &ap);

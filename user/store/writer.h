@@ -53,8 +53,9 @@ struct sink *writer_sink(struct writer *writer);
  */
 struct err *writer_flush(struct writer *writer);
 
-/* writer_tick() - flush when flush_ns passed since the last one, or memory fills up.
- * @now_ns: clock_ns(). Call it often; the put alone never touches the disk. */
+/* writer_tick() - flush when flush_ns passed since the last one. @now_ns: clock_ns(). Call
+ * it often. A put flushes by itself only when memory is half full and the disk is not;
+ * the error of such a flush comes from the next writer_tick(). */
 struct err *writer_tick(struct writer *writer, uint64_t now_ns);
 
 struct writer_stats {
