@@ -424,6 +424,8 @@ static struct err *setup_writer(struct db *db)
 	TRY(sql_exec(db, "PRAGMA journal_mode = WAL"));
 	TRY(sql_exec(db, "PRAGMA synchronous = NORMAL"));
 	TRY(sql_exec(db, "PRAGMA temp_store = MEMORY"));
+	/* Debian's default overwrites what is deleted; roll-up deletes all day. */
+	TRY(sql_exec(db, "PRAGMA secure_delete = OFF"));
 	CLEANUP(free)
 	char *limit = mem_printf("PRAGMA journal_size_limit = %d", LOG_LIMIT_BYTES);
 

@@ -87,15 +87,16 @@ struct report_ops {
 struct err *report_run(struct db *db, const struct report_query *query,
 		       const struct report_ops *ops, void *ctx);
 
-/* One row of schema/report/; all texts are static. */
+/* What schema/report/NAME.sql says of itself. */
 struct report_info {
 	const char *name;    /* "types" */
-	const char *summary; /* first line of its comment */
-	const char *notes;   /* the other lines: parameters, what the shares are of */
+	const char *summary; /* first line of its comment, no final stop */
+	const char *notes;   /* the other lines: what its shares are of; "" none */
 };
 
-/* report_list() - by name; ends with a NULL name. */
-const struct report_info *report_list(void);
+/* report_list() - by name, allocated in @arena; ends with a NULL name. */
+struct arena;
+const struct report_info *report_list(struct arena *arena);
 
 /* report_unit_of() - the unit that a column's name says. */
 enum report_unit report_unit_of(const char *column);
