@@ -17,7 +17,7 @@
 #include "live/live.h"
 
 #define MODULES_MAX	     16384
-#define MODULES_MAX_OPEN     512 /* modules whose descriptors are held, up to 3 each */
+#define MODULES_MAX_OPEN     256 /* modules whose descriptors are held, up to 3 each */
 #define MODULES_MAX_IDENTIFY 128 /* identify jobs in flight; more wait */
 #define MODULES_MAX_KMODS    2048
 #define MODULES_MAX_TEXT     (32 * 1024 * 1024) /* of kallsyms */
@@ -60,6 +60,10 @@ struct err *modules_kernel(struct modules *modules);
  */
 struct err *modules_open(struct modules *modules, uint64_t module_id,
 			 enum job_class class);
+
+/* modules_open_code() - the same for unwinding by JOB_RESOLVE: needs the file itself
+ * only, so it does not wait for the search for debug information. */
+struct err *modules_open_code(struct modules *modules, uint64_t module_id);
 
 /* modules_forget() - the worker of @class said ERR_NOT_FOUND for a module it knew. */
 void modules_forget(struct modules *modules, uint64_t module_id, enum job_class class);

@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * A file is opened by its mapping if possible: map_files is the very inode that is
+ * mapped, whatever was renamed over its path since. /proc/PID/exe comes next, then the
+ * path below the process's root; those two must show the inode or build-id that the
+ * mapping had, or they are another file. The worker identifies it; by build-id it is
+ * then the same module in every process and after every restart.
+ *
+ * Descriptors of the least recently used modules are closed; they are opened again from
+ * where they came when a job needs them, and checked to be unchanged.
+ */
+#include "daemon/modules.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/mem.h"
+#include "core/str.h"
+#include "daemon/modules_impl.h"
+#include "event/event.h"
+
+#define IDENTIFY_TRIES	2
+#define MAX_BYTES	(4ull << 30) /* larger files are not taken for modules */
+#define UNNAMED_ID_SEED 7
+
+/* Jobs in flight. */
+
+struct errand *errand_new(struct modules *modules)
+{
+	struct errand *errand = mem_alloc(sizeof(*errand));
+
+	errand->fd = -1;
+	flight_begin(&modules->flights, &errand->flight, modules);
+	return errand;
+}
+
+void errand_free(struct errand *errand)
+{
+	struct modules *modules = errand->flight.owner;
+
+	if (modules)
+		flight_end(&modules->flights, &errand->flight);
+	if (errand->fd >= 0)
+		close(errand->fd);
+	free((char *)errand->ask.file.path);
+	origin_fini(&errand->origin);
+	free(errand);
+}
+
+/* Held modules. */
+
+void origin_fini(struct origin *origin)
+{
+	free(origin->path);
+	memset(origin, 0, sizeof(*origin));
+}
+
+static void held_close(struct modules *modules, struct held *held)
+{
+	if (held->fd[HELD_MAIN] >= 0)
+		modules->open--;
+	for (size_t i = 0; i < HELD_FDS; i++) {
+		if (held->fd[i] >= 0)
+			close(held->fd[i]);
+		held->fd[i] = -1;
+	}
+}
+
+static void held_free(struct modules *modules, struct held *held)
+{
+	held_close(modules, held);
+	for (size_t i = 0; i < HELD_FDS; i++)
+		origin_fini(&held->origin[i]);
+	debugfile_paths_fini(&held->candidates);
+	free(held->path);
+	free(held->debuglink);
+	free(held->altlink);
+	free(held->debug);
+	free(held);
+}
+
+struct held *held_find(struct modules *modules, uint64_t module_id)
+{
+	struct held **slot = map_find(modules->held, &module_id);
+
+	return slot ? *slot : NULL;
+}
+
+struct held *held_add(struct modules *modules, uint64_t module_id, bool *ret_new)
+{
+	struct held *held = held_find(modules, module_id);
+
+	*ret_new = !held;
+	if (held || map_count(modules->held) >= MODULES_MAX)
+		return held;
+	held = mem_alloc(sizeof(*held));
+	held->module_id = module_id;
+	for (size_t i = 0; i < HELD_FDS; i++)
+		held->fd[i] = -1;
+	*(struct held **)map_put(modules->held, &module_id, NULL) = held;
+	return held;
+}
+
+/* What came over the network or out of our own memory cannot be opened again. */
+static bool is_irreplaceable(const struct held *held)
+{
+	for (size_t i = 0; i < HELD_FDS; i++)
+		if (held->fd[i] >= 0 && !held->origin[i].request.what)
+			return true;
+	return false;
+}
+
+static bool goes_before(const struct held *a, const struct held *b)
+{
+	bool keep_a = is_irreplaceable(a), keep_b = is_irreplaceable(b);
+
+	return keep_a != keep_b ? keep_b : a->used < b->used;
+}
+
+/* Close the least recently used until there is room for one more. */
+static void make_room(struct modules *modules)
+{
+	while (modules->open >= MODULES_MAX_OPEN) {
+		struct held *oldest = NULL, **slot;
+		size_t pos = 0;
+
+		while ((slot = map_next(modules->held, &pos, NULL)))
+			if ((*slot)->fd[HELD_MAIN] >= 0 &&
+			    (!oldest || goes_before(*slot, oldest)))
+				oldest = *slot;
+		if (!oldest)
+			return;
+		held_close(modules, oldest);
+	}
+}
+
+void held_keep(struct modules *modules, struct held *held, enum held_fd which, int *fd,
+	       struct origin *origin)
+{
+	if (which == HELD_MAIN && held->fd[HELD_MAIN] < 0) {
+		make_room(modules);
+		modules->open++;
+	}
+	if (held->fd[which] >= 0)
+		close(held->fd[which]);
+	held->fd[which] = take_fd(fd);
+	held->used = ++modules->clock;
+	origin_fini(&held->origin[which]);
+	held->origin[which] = *origin;
+	memset(origin, 0, sizeof(*origin));
+}
+
+/* Opening. */
+
+static struct err *stat_file(int fd, struct origin *origin)
+{
+	struct stat info;
+
+	if (fstat(fd, &info))
+		return err_new(ERR_IO, "cannot stat a mapped file");
+	if (!S_ISREG(info.st_mode))
+		return err_new(ERR_FORMAT, "not a regular file");
+	if ((uint64_t)info.st_size > MAX_BYTES)
+		return err_new(ERR_LIMIT, "larger than %llu bytes", MAX_BYTES);
+	origin->inode = info.st_ino;
+	origin->size = (uint64_t)info.st_size;
+	origin->mtime_ns = (uint64_t)info.st_mtim.tv_sec * 1000000000ull +
+			   (uint64_t)info.st_mtim.tv_nsec;
+	return NULL;
+}
+
+struct err *origin_open(struct modules *modules, const struct open_request *request,
+			int *ret_fd, struct origin *ret_origin)
+{
+	CLEANUP(close) int fd = -1;
+	struct origin origin = { .request = *request };
+
+	TRY(opener_open(modules->config.opener, request, &fd));
+	TRY(stat_file(fd, &origin));
+	origin.path = request->path && *request->path ? mem_strdup(request->path) : NULL;
+	origin.request.path = origin.path;
+	*ret_fd = take_fd(&fd);
+	*ret_origin = origin;
+	return NULL;
+}
+
+/* Whether what was opened by name is what the mapping showed. Without an inode the
+ * build-id decides, after identification. */
+static bool is_mapped_file(const struct live_file *file, const struct origin *origin)
+{
+	return origin->request.what == OPEN_MAP_FILE || !file->inode ||
+	       file->inode == origin->inode;
+}
+
+static struct err *open_file(struct modules *modules, const struct live_file *file,
+			     int *ret_fd, struct origin *ret_origin)
+{
+	const struct open_request ways[] = {
+		{ OPEN_MAP_FILE, file->pid, file->start_ns, file->addr,
+		  file->addr + file->length, NULL },
+		{ OPEN_EXE, file->pid, file->start_ns, 0, 0, NULL },
+		{ OPEN_ROOT_PATH, file->pid, file->start_ns, 0, 0, file->path },
+	};
+	struct err *first = NULL;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		if (ways[i].what == OPEN_ROOT_PATH &&
+		    (file->deleted || file->path[0] != '/'))
+			continue;
+		/* exe shows one inode; without that it cannot be told apart. */
+		if (ways[i].what == OPEN_EXE && !file->inode && !file->build_id.size)
+			continue;
+		struct err *err = origin_open(modules, &ways[i], ret_fd, ret_origin);
+
+		if (!err && is_mapped_file(file, ret_origin)) {
+			err_free(first);
+			return NULL;
+		}
+		if (!err) {
+			close(*ret_fd);
+			*ret_fd = -1;
+			origin_fini(ret_origin);
+			err = err_new(ERR_NOT_FOUND, "%s was replaced", file->path);
+		}
+		if (!first)
+			first = take(err);
+		err_free(err);
+	}
+	return first;
+}
+
+/* Announcing. */
+
+static void feed_module(struct modules *modules, uint64_t key, const struct held *held,
+			const struct job_identity *identity)
+{
+	struct event event = { .path = held ? held->path : "" };
+
+	event.module = (struct abi_module){
+		.head = { .kind = ABI_MODULE, .time_ns = clock_ns() },
+		.module_id = held ? held->module_id : 0,
+		.key = key,
+		.kind = held ? (uint32_t)held->kind : ABI_MODULE_FILE,
+	};
+	event.module.path_bytes = (uint32_t)strlen(event.path) + 1;
+	if (held) {
+		event.module.build_id_bytes = held->build_id.size;
+		memcpy(event.module.build_id, held->build_id.bytes, held->build_id.size);
+	}
+	if (held && identity) {
+		event.module.segment_count = (uint16_t)identity->segment_count;
+		for (size_t i = 0; i < identity->segment_count; i++)
+			event.segments[i] = (struct abi_segment){
+				.off = identity->segments[i].off,
+				.va = identity->segments[i].va,
+				.file_bytes = identity->segments[i].file_bytes,
+			};
+	}
+	modules->config.feed(modules->config.ctx, &event);
+}
+
+static uint64_t id_of(const struct job_identity *identity, const struct live_file *file,
+		      const struct origin *origin)
+{
+	uint64_t id = module_id_of(&identity->build_id);
+	uint64_t stamp[2] = { origin->size, origin->mtime_ns };
+
+	return id ? id
+		  : hash_text(file->path,
+			      hash_bytes(stamp, sizeof(stamp), UNNAMED_ID_SEED));
+}
+
+static bool same_build(const struct build_id *a, const struct build_id *b)
+{
+	return a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
+}
+
+static void take_identity(struct held *held, const struct errand *errand,
+			  const struct job_identity *identity)
+{
+	const struct live_file *file = &errand->ask.file;
+
+	held->kind = errand->kind;
+	held->build_id = identity->build_id;
+	held->path = mem_strdup(file->path);
+	held->pid = file->pid;
+	held->start_ns = file->start_ns;
+	held->has_dwarf = identity->has_dwarf;
+	held->debuglink = mem_strdup(identity->debuglink);
+	held->debuglink_crc = identity->debuglink_crc;
+	held->altlink = mem_strdup(identity->altlink);
+	held->altlink_id = identity->altlink_id;
+}
+
+static void identified(struct modules *modules, struct errand *errand,
+		       const struct job_identity *identity)
+{
+	const struct live_file *file = &errand->ask.file;
+	bool replaced =
+		file->build_id.size && !same_build(&file->build_id, &identity->build_id);
+	bool is_new = false;
+	struct held *held = NULL;
+
+	if (!replaced && identity->segment_count)
+		held = held_add(modules, id_of(identity, file, &errand->origin), &is_new);
+	if (held && is_new)
+		take_identity(held, errand, identity);
+	feed_module(modules, errand->ask.key, held, identity);
+	if (!held)
+		return;
+	if (held->fd[HELD_MAIN] < 0)
+		held_keep(modules, held, HELD_MAIN, &errand->fd, &errand->origin);
+	if (is_new)
+		debuginfo_search(modules, held);
+}
+
+/* Asking. */
+
+static void on_identified(void *ctx, struct err *err, const struct job_reply *reply)
+{
+	struct errand *errand = ctx;
+	struct modules *modules = errand->flight.owner;
+
+	if (modules)
+		modules->flying--;
+	if (modules && reply) {
+		identified(modules, errand, &reply->identity);
+	} else if (modules && errand->kind == MODULE_VDSO && err->code == ERR_CLOSED) {
+		modules_identify_vdso(modules, &errand->fd, errand->ask.key);
+	} else if (modules && err->code == ERR_CLOSED &&
+		   (was_not_begun(err) || ++errand->ask.tries < IDENTIFY_TRIES)) {
+		vec_push(&modules->asks, errand->ask);
+		errand->ask.file.path = NULL;
+	} else if (modules) {
+		feed_module(modules, errand->ask.key, NULL, NULL);
+	}
+	err_free(err);
+	errand_free(errand);
+}
+
+/* Hand an open file to the worker. False: no worker, nothing was taken. */
+static bool start_identify(struct modules *modules, struct ask *ask, int *fd,
+			   struct origin *origin, enum module_kind kind)
+{
+	struct job_client *client = job_source_client(modules->config.jobs, JOB_RESOLVE);
+
+	if (!client)
+		return false;
+	struct errand *errand = errand_new(modules);
+	struct err *err = job_identify(client, *fd, on_identified, errand);
+
+	if (err) {
+		err_free(err);
+		errand_free(errand);
+		return false;
+	}
+	modules->flying++;
+	errand->ask = *ask;
+	ask->file.path = NULL;
+	errand->fd = take_fd(fd);
+	errand->origin = *origin;
+	errand->kind = kind;
+	memset(origin, 0, sizeof(*origin));
+	return true;
+}
+
+/* False: try again later. */
+static bool process_ask(struct modules *modules, struct ask *ask)
+{
+	CLEANUP(close) int fd = -1;
+	struct origin origin = { 0 };
+	struct err *err = open_file(modules, &ask->file, &fd, &origin);
+
+	if (err) {
+		bool again = err->code == ERR_CLOSED;
+
+		err_free(err);
+		if (!again)
+			feed_module(modules, ask->key, NULL, NULL);
+		return !again;
+	}
+	bool started = start_identify(modules, ask, &fd, &origin, MODULE_FILE);
+
+	origin_fini(&origin);
+	return started;
+}
+
+void modules_want(struct modules *modules, const struct live_file *file)
+{
+	struct ask ask = { .key = file->key, .file = *file };
+
+	ask.file.path = mem_strdup(file->path);
+	/* vdsos are ours or not at all; the rest of "[...]" never gets here. */
+	if (file->path[0] == '[' || modules->asks.count >= MODULES_MAX) {
+		feed_module(modules, file->key, NULL, NULL);
+		free((char *)ask.file.path);
+	} else if (modules->flying >= MODULES_MAX_IDENTIFY ||
+		   !process_ask(modules, &ask)) {
+		vec_push(&modules->asks, ask);
+	} else {
+		free((char *)ask.file.path);
+	}
+}
+
+static void retry_vdso(struct modules *modules)
+{
+	struct ask ask = { .key = modules->vdso_key };
+	struct origin origin = { 0 };
+
+	if (modules->vdso_fd < 0)
+		return;
+	ask.file.path = mem_strdup("[vdso]");
+	start_identify(modules, &ask, &modules->vdso_fd, &origin, MODULE_VDSO);
+	free((char *)ask.file.path);
+}
+
+void modules_identify_vdso(struct modules *modules, int *fd, uint64_t key)
+{
+	if (modules->vdso_fd >= 0)
+		close(modules->vdso_fd);
+	modules->vdso_fd = take_fd(fd);
+	modules->vdso_key = key;
+}
+
+void modules_pump(struct modules *modules)
+{
+	size_t i = 0;
+
+	retry_vdso(modules);
+	for (; i < modules->asks.count && modules->flying < MODULES_MAX_IDENTIFY; i++) {
+		/* Copied: an answer may ask for more and move the list. */
+		struct ask ask = modules->asks.data[i];
+
+		if (!process_ask(modules, &ask))
+			break;
+		free((char *)ask.file.path);
+	}
+	modules->asks.count -= i;
+	if (modules->asks.count)
+		memmove(modules->asks.data, modules->asks.data + i,
+			modules->asks.count * sizeof(struct ask));
+
+	__typeof__(modules->searching) resume = modules->searching;
+
+	memset(&modules->searching, 0, sizeof(modules->searching));
+	vec_each(&resume, id) {
+		struct held *held = held_find(modules, *id);
+
+		if (held)
+			debuginfo_resume(modules, held);
+	}
+	vec_fini(&resume);
+}
+
+/* For jobs. */
+
+static struct err *reopen(struct modules *modules, struct held *held, enum held_fd which)
+{
+	CLEANUP(close) int fd = -1;
+	struct origin origin = { 0 };
+	const struct origin *was = &held->origin[which];
+
+	if (held->fd[which] >= 0 || !was->request.what)
+		return NULL;
+	TRY(origin_open(modules, &was->request, &fd, &origin));
+	if (origin.inode != was->inode || origin.size != was->size ||
+	    origin.mtime_ns != was->mtime_ns) {
+		origin_fini(&origin);
+		return err_new(ERR_NOT_FOUND, "%s has changed", held->path);
+	}
+	held_keep(modules, held, which, &fd, &origin);
+	return NULL;
+}
+
+static struct err *open_all(struct modules *modules, struct held *held)
+{
+	TRY(reopen(modules, held, HELD_MAIN));
+	if (held->fd[HELD_MAIN] < 0 && !held->uses_kallsyms)
+		return err_new(ERR_NOT_FOUND, "%s is gone", held->path);
+	/* Names without types are better than nothing. */
+	err_free(reopen(modules, held, HELD_DEBUG));
+	if (held->fd[HELD_DEBUG] >= 0 || held->has_dwarf)
+		err_free(reopen(modules, held, HELD_ALT));
+	held->used = ++modules->clock;
+	return NULL;
+}
+
+static struct err *tell_worker(struct modules *modules, struct held *held,
+			       enum job_class class)
+{
+	struct job_client *client = job_source_client(modules->config.jobs, class);
+	CLEANUP(close) int kallsyms = -1;
+
+	held->used = ++modules->clock;
+	if (!client)
+		return err_new(ERR_BUSY, "no worker");
+	if (held->known[class])
+		return NULL;
+	TRY(open_all(modules, held));
+	if (held->uses_kallsyms)
+		TRY(opener_open(modules->config.opener,
+				&(struct open_request){ .what = OPEN_KALLSYMS },
+				&kallsyms));
+	TRY(job_open(client, &(struct job_open){ .module_id = held->module_id,
+						 .main_fd = held->fd[HELD_MAIN],
+						 .debug_fd = held->fd[HELD_DEBUG],
+						 .alt_fd = held->fd[HELD_ALT],
+						 .kallsyms_fd = kallsyms,
+						 .slide = held->slide }));
+	held->known[class] = true;
+	return NULL;
+}
+
+struct err *modules_open(struct modules *modules, uint64_t module_id,
+			 enum job_class class)
+{
+	struct held *held = held_find(modules, module_id);
+
+	if (!held || class >= JOB_FETCH)
+		return err_new(ERR_NOT_FOUND, "no such module");
+	if (held->state == DEBUG_SEARCHING)
+		return err_new(ERR_BUSY, "%s is not ready", held->path);
+	return tell_worker(modules, held, class);
+}
+
+struct err *modules_open_code(struct modules *modules, uint64_t module_id)
+{
+	struct held *held = held_find(modules, module_id);
+
+	if (!held)
+		return err_new(ERR_NOT_FOUND, "no such module");
+	return tell_worker(modules, held, JOB_RESOLVE);
+}
+
+void modules_forget(struct modules *modules, uint64_t module_id, enum job_class class)
+{
+	struct held *held = held_find(modules, module_id);
+
+	if (held && class < JOB_FETCH)
+		held->known[class] = false;
+}
+
+void modules_worker_died(struct modules *modules, enum job_class class)
+{
+	size_t pos = 0;
+	struct held **slot;
+
+	if (class >= JOB_FETCH)
+		return;
+	while ((slot = map_next(modules->held, &pos, NULL)))
+		(*slot)->known[class] = false;
+}
+
+bool modules_fds(struct modules *modules, uint64_t module_id, int *ret_main,
+		 int *ret_debug, int *ret_alt)
+{
+	struct held *held = held_find(modules, module_id);
+
+	if (!held || held->fd[HELD_MAIN] < 0)
+		return false;
+	*ret_main = held->fd[HELD_MAIN];
+	*ret_debug = held->fd[HELD_DEBUG];
+	*ret_alt = held->fd[HELD_ALT];
+	return true;
+}
+
+void modules_reset_debug(struct modules *modules)
+{
+	size_t pos = 0;
+	struct held **slot;
+
+	while ((slot = map_next(modules->held, &pos, NULL))) {
+		struct held *held = *slot;
+
+		if (!held->without_debug || held->state != DEBUG_DONE)
+			continue;
+		held->fetched = false;
+		memset(held->known, 0, sizeof(held->known));
+		debuginfo_search(modules, held);
+	}
+}
+
+struct modules *modules_new(const struct modules_config *config)
+{
+	struct modules *modules = mem_alloc(sizeof(*modules));
+
+	modules->config = *config;
+	modules->vdso_fd = -1;
+	modules->held = map_new(sizeof(uint64_t), sizeof(struct held *));
+	return modules;
+}
+
+void modules_free(struct modules *modules)
+{
+	size_t pos = 0;
+	struct held **slot;
+
+	if (!modules)
+		return;
+	flights_cut(&modules->flights);
+	while ((slot = map_next(modules->held, &pos, NULL)))
+		held_free(modules, *slot);
+	map_free(modules->held);
+	if (modules->vdso_fd >= 0)
+		close(modules->vdso_fd);
+	vec_each(&modules->asks, ask)
+		free((char *)ask->file.path);
+	vec_fini(&modules->asks);
+	vec_fini(&modules->searching);
+	free(modules);
+}
+
+void modules_stats(const struct modules *modules, struct modules_stats *ret_stats)
+{
+	struct modules_stats stats = {
+		.known = map_count(modules->held),
+		.open = modules->open,
+		.waiting = modules->asks.count + modules->flying,
+	};
+	size_t pos = 0;
+	struct held **slot;
+
+	while ((slot = map_next(modules->held, &pos, NULL))) {
+		stats.waiting += (*slot)->state == DEBUG_SEARCHING;
+		stats.without_debug += (*slot)->without_debug;
+	}
+	*ret_stats = stats;
+}
