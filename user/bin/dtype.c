@@ -5,49 +5,29 @@
  * DTYPE_MAX_DEPTH: debug information is foreign, and a struct may claim to contain
  * itself.
  */
-#include "bin/dtype.h"
+#include "bin/dtype_impl.h"
 
 #include <string.h>
 
-#include "core/arena.h"
 #include "core/intern.h"
-#include "core/map.h"
 #include "core/mem.h"
-#include "core/vec.h"
 
-#define CHUNK 1024u
-
-struct leaf_key {
-	int64_t offset;
-	uint32_t id, bytes;
-};
-
-struct dtypes {
-	struct arena *arena;
-	VEC(struct dtype *) chunks;
-	uint32_t count;
-	struct map *by_hash, *leaves;
-	dtype_fetch_fn fetch;
-	void *ctx;
-	unsigned depth; /* of fetches in progress */
-};
-
-static struct dtype *at(const struct dtypes *types, uint32_t id)
+struct dtype *dtype_at(const struct dtypes *types, uint32_t id)
 {
 	if (id >= types->count)
 		id = 0;
-	return &types->chunks.data[id / CHUNK][id % CHUNK];
+	return &types->chunks.data[id / DTYPE_CHUNK][id % DTYPE_CHUNK];
 }
 
 static uint32_t append(struct dtypes *types, const struct dtype *type)
 {
 	if (types->count >= DTYPE_MAX_TYPES)
 		return 0;
-	if (types->count % CHUNK == 0)
+	if (types->count % DTYPE_CHUNK == 0)
 		vec_push(&types->chunks,
-			 arena_array(types->arena, CHUNK, sizeof(struct dtype)));
+			 arena_array(types->arena, DTYPE_CHUNK, sizeof(struct dtype)));
 	types->count++;
-	*at(types, types->count - 1) = *type;
+	*dtype_at(types, types->count - 1) = *type;
 	return types->count - 1;
 }
 
@@ -57,7 +37,9 @@ struct dtypes *dtypes_new(dtype_fetch_fn fetch, void *ctx)
 
 	types->arena = arena_new();
 	types->by_hash = map_new(sizeof(uint64_t), sizeof(uint32_t));
-	types->leaves = map_new(sizeof(struct leaf_key), sizeof(struct dtype_leaves *));
+	types->leaves =
+		map_new(sizeof(struct dtype_leaf_key), sizeof(struct dtype_leaves *));
+	types->steps = map_new(sizeof(uint32_t), sizeof(struct dtype_steps));
 	types->fetch = fetch;
 	types->ctx = ctx;
 	append(types, &(struct dtype){ .kind = DTYPE_VOID });
@@ -71,6 +53,7 @@ void dtypes_free(struct dtypes *types)
 	vec_fini(&types->chunks);
 	map_free(types->by_hash);
 	map_free(types->leaves);
+	map_free(types->steps);
 	arena_free(types->arena);
 	free(types);
 }
@@ -177,7 +160,7 @@ uint32_t dtype_add(struct dtypes *types, const struct dtype *type)
 
 void dtype_set_name(struct dtypes *types, uint32_t id, const char *name)
 {
-	struct dtype *type = at(types, id);
+	struct dtype *type = dtype_at(types, id);
 
 	if (id && !type->name && name)
 		type->name = arena_strdup(types->arena, name);
@@ -186,12 +169,12 @@ void dtype_set_name(struct dtypes *types, uint32_t id, const char *name)
 void dtype_set_target(struct dtypes *types, uint32_t id, uint32_t target)
 {
 	if (id && id < types->count)
-		at(types, id)->target = target;
+		dtype_at(types, id)->target = target;
 }
 
 const struct dtype *dtype_get(const struct dtypes *types, uint32_t id)
 {
-	return at(types, id);
+	return dtype_at(types, id);
 }
 
 static uint32_t fetch(struct dtypes *types, const struct dtype_ref *ref)
@@ -208,18 +191,18 @@ static uint32_t fetch(struct dtypes *types, const struct dtype_ref *ref)
 
 uint32_t dtype_target(struct dtypes *types, uint32_t id)
 {
-	if (at(types, id)->target == DTYPE_UNRESOLVED) {
-		struct dtype_ref ref = at(types, id)->ref;
+	if (dtype_at(types, id)->target == DTYPE_UNRESOLVED) {
+		struct dtype_ref ref = dtype_at(types, id)->ref;
 
-		at(types, id)->target = 0;
-		at(types, id)->target = fetch(types, &ref);
+		dtype_at(types, id)->target = 0;
+		dtype_at(types, id)->target = fetch(types, &ref);
 	}
-	return at(types, id)->target;
+	return dtype_at(types, id)->target;
 }
 
 uint32_t dtype_member_type(struct dtypes *types, uint32_t id, uint32_t index)
 {
-	struct dtype *type = at(types, id);
+	struct dtype *type = dtype_at(types, id);
 
 	if (type->kind != DTYPE_STRUCT && type->kind != DTYPE_UNION)
 		return 0;
@@ -237,7 +220,7 @@ uint32_t dtype_member_type(struct dtypes *types, uint32_t id, uint32_t index)
 
 uint32_t dtype_whole(struct dtypes *types, uint32_t id)
 {
-	if (at(types, id)->kind != DTYPE_INCOMPLETE)
+	if (dtype_at(types, id)->kind != DTYPE_INCOMPLETE)
 		return id;
 
 	uint32_t whole = dtype_target(types, id);
@@ -247,17 +230,16 @@ uint32_t dtype_whole(struct dtypes *types, uint32_t id)
 
 bool dtype_is_aggregate(const struct dtypes *types, uint32_t id)
 {
-	uint8_t kind = at(types, id)->kind;
+	uint8_t kind = dtype_at(types, id)->kind;
 
 	return kind == DTYPE_STRUCT || kind == DTYPE_UNION;
 }
 
-/* Room that a member takes: an array at the end may be flexible, whatever it claims. */
-static uint64_t member_room(struct dtypes *types, uint32_t id, uint32_t index)
+uint64_t dtype_member_room(struct dtypes *types, uint32_t id, uint32_t index)
 {
-	const struct dtype *type = at(types, id);
+	const struct dtype *type = dtype_at(types, id);
 	const struct dtype_member *member = &type->members[index];
-	const struct dtype *inner = at(types, dtype_member_type(types, id, index));
+	const struct dtype *inner = dtype_at(types, dtype_member_type(types, id, index));
 
 	if (member->bits)
 		return (member->bit + member->bits + 7u) / 8;
@@ -267,19 +249,10 @@ static uint64_t member_room(struct dtypes *types, uint32_t id, uint32_t index)
 	return inner->bytes;
 }
 
-static uint64_t element_bytes(struct dtypes *types, uint32_t id)
+uint64_t dtype_element_bytes(struct dtypes *types, uint32_t id)
 {
-	return at(types, dtype_whole(types, dtype_target(types, id)))->bytes;
+	return dtype_at(types, dtype_whole(types, dtype_target(types, id)))->bytes;
 }
-
-struct walk {
-	struct dtypes *types;
-	struct dtype_leaves *leaves;
-	uint32_t bytes;
-	unsigned steps;
-};
-
-#define MAX_STEPS 4096 /* members looked at for one question */
 
 static void raise(struct dtype_leaves *leaves, enum dtype_fit fit)
 {
@@ -287,18 +260,20 @@ static void raise(struct dtype_leaves *leaves, enum dtype_fit fit)
 		leaves->fit = fit;
 }
 
-static void leaf_found(struct walk *walk, uint32_t id)
+static void leaf_found(struct dtype_walk *walk, uint32_t id)
 {
 	if (walk->leaves->count < DTYPE_MAX_LEAVES)
 		walk->leaves->types[walk->leaves->count++] = id;
 }
 
-static void walk_leaves(struct walk *walk, uint32_t id, uint64_t offset, unsigned depth);
+static void walk_leaves(struct dtype_walk *walk, uint32_t id, uint64_t offset,
+			unsigned depth);
 
-static void walk_array(struct walk *walk, uint32_t id, uint64_t offset, unsigned depth)
+static void walk_array(struct dtype_walk *walk, uint32_t id, uint64_t offset,
+		       unsigned depth)
 {
-	const struct dtype *type = at(walk->types, id);
-	uint64_t bytes = element_bytes(walk->types, id);
+	const struct dtype *type = dtype_at(walk->types, id);
+	uint64_t bytes = dtype_element_bytes(walk->types, id);
 
 	if (!bytes || (type->count > 1 && offset >= type->bytes))
 		return;
@@ -316,14 +291,15 @@ static void walk_array(struct walk *walk, uint32_t id, uint64_t offset, unsigned
 	raise(walk->leaves, before);
 }
 
-static void walk_members(struct walk *walk, uint32_t id, uint64_t offset, unsigned depth)
+static void walk_members(struct dtype_walk *walk, uint32_t id, uint64_t offset,
+			 unsigned depth)
 {
-	const struct dtype *type = at(walk->types, id);
+	const struct dtype *type = dtype_at(walk->types, id);
 
 	for (uint32_t i = 0; i < type->member_count; i++) {
 		const struct dtype_member *member = &type->members[i];
 
-		if (++walk->steps > MAX_STEPS)
+		if (++walk->steps > DTYPE_MAX_STEPS)
 			return;
 		if (member->offset > offset) {
 			/* wide accesses and bit-field units may begin before a member */
@@ -337,7 +313,7 @@ static void walk_members(struct walk *walk, uint32_t id, uint64_t offset, unsign
 		}
 		if (member->offset == offset && walk->bytes >= 8)
 			raise(walk->leaves, DTYPE_STARTS);
-		if (offset - member->offset >= member_room(walk->types, id, i))
+		if (offset - member->offset >= dtype_member_room(walk->types, id, i))
 			continue;
 		if (member->bits)
 			raise(walk->leaves, DTYPE_STARTS);
@@ -347,11 +323,12 @@ static void walk_members(struct walk *walk, uint32_t id, uint64_t offset, unsign
 	}
 }
 
-static void walk_leaves(struct walk *walk, uint32_t id, uint64_t offset, unsigned depth)
+static void walk_leaves(struct dtype_walk *walk, uint32_t id, uint64_t offset,
+			unsigned depth)
 {
-	const struct dtype *type = at(walk->types, id);
+	const struct dtype *type = dtype_at(walk->types, id);
 
-	if (depth > DTYPE_MAX_DEPTH || ++walk->steps > MAX_STEPS)
+	if (depth > DTYPE_MAX_DEPTH || ++walk->steps > DTYPE_MAX_STEPS)
 		return;
 	switch (type->kind) {
 	case DTYPE_ARRAY:
@@ -378,14 +355,14 @@ static void walk_leaves(struct walk *walk, uint32_t id, uint64_t offset, unsigne
 const struct dtype_leaves *dtype_leaves_at(struct dtypes *types, uint32_t id,
 					   int64_t offset, uint32_t bytes)
 {
-	struct leaf_key key = { .offset = offset, .id = id, .bytes = bytes };
+	struct dtype_leaf_key key = { .offset = offset, .id = id, .bytes = bytes };
 	struct dtype_leaves **found = map_find(types->leaves, &key);
 
 	if (found)
 		return *found;
 
 	struct dtype_leaves leaves = { 0 };
-	struct walk walk = { .types = types, .leaves = &leaves, .bytes = bytes };
+	struct dtype_walk walk = { .types = types, .leaves = &leaves, .bytes = bytes };
 
 	if (offset >= 0)
 		walk_leaves(&walk, id, (uint64_t)offset, 0);
@@ -399,244 +376,4 @@ const struct dtype_leaves *dtype_leaves_at(struct dtypes *types, uint32_t id,
 		       leaves.count * sizeof(leaves.types[0]));
 	*(struct dtype_leaves **)map_put(types->leaves, &key, NULL) = kept;
 	return kept;
-}
-
-/* The member to name at @offset: the best fit; none when several are as good. */
-struct choice {
-	uint32_t index, equals;
-	int rank;
-};
-
-static int member_rank(struct dtypes *types, uint32_t id, uint32_t i, uint64_t offset,
-		       uint32_t bytes)
-{
-	const struct dtype_member *member = &at(types, id)->members[i];
-	uint64_t into = offset - member->offset;
-
-	if (member->bits) {
-		/* exact when nothing but this field lies in the access */
-		bool is_all = !into && !(member->bit % 8) && member->bits == bytes * 8;
-
-		return is_all ? DTYPE_EXACT : DTYPE_STARTS;
-	}
-	return dtype_leaves_at(types, dtype_member_type(types, id, i), (int64_t)into,
-			       bytes)
-		->fit;
-}
-
-static struct choice choose_member(struct dtypes *types, uint32_t id, uint64_t offset,
-				   uint32_t bytes)
-{
-	const struct dtype *type = at(types, id);
-	struct choice choice = { .rank = -1 };
-
-	for (uint32_t i = 0; i < type->member_count && i < MAX_STEPS; i++) {
-		const struct dtype_member *member = &type->members[i];
-		bool is_bit_field = member->bits && member->offset < offset + bytes;
-
-		if (member->offset > offset && !is_bit_field) {
-			if (type->kind == DTYPE_STRUCT)
-				break;
-			continue;
-		}
-		if (member->offset <= offset &&
-		    offset - member->offset >= member_room(types, id, i))
-			continue;
-
-		int rank = member->offset > offset
-				   ? DTYPE_WITHIN
-				   : member_rank(types, id, i, offset, bytes);
-
-		if (rank > choice.rank)
-			choice = (struct choice){ .index = i, .equals = 1, .rank = rank };
-		else if (rank == choice.rank && type->kind == DTYPE_UNION)
-			choice.equals++;
-	}
-	return choice;
-}
-
-static void add_name(struct str *path, const char *name)
-{
-	if (path->length)
-		str_add_char(path, '.');
-	str_add(path, name);
-}
-
-void dtype_path(struct dtypes *types, uint32_t id, uint64_t offset, uint32_t bytes,
-		struct str *path, struct dtype_place *ret_place)
-{
-	struct dtype_place place = { .bytes = at(types, id)->bytes };
-	uint64_t rest = offset;
-
-	for (unsigned depth = 0; depth < DTYPE_MAX_DEPTH; depth++) {
-		const struct dtype *type = at(types, id);
-
-		if (type->kind == DTYPE_ARRAY) {
-			uint64_t each = element_bytes(types, id);
-
-			if (!each)
-				break;
-			str_add(path, "[]");
-			place.offset += rest / each * each;
-			rest %= each;
-			id = dtype_whole(types, dtype_target(types, id));
-			place.bytes = each;
-			continue;
-		}
-		if (type->kind != DTYPE_STRUCT && type->kind != DTYPE_UNION)
-			break;
-
-		struct choice choice = choose_member(types, id, rest, bytes);
-
-		if (choice.rank < 0)
-			break;
-		if (choice.equals > 1) {
-			place.is_ambiguous = true;
-			break;
-		}
-
-		const struct dtype_member *member = &type->members[choice.index];
-
-		if (member->name)
-			add_name(path, member->name);
-		place.offset += member->offset;
-		rest = rest > member->offset ? rest - member->offset : 0;
-		id = dtype_member_type(types, id, choice.index);
-		place.bytes = at(types, id)->bytes;
-		place.is_known = true;
-		if (member->bits) {
-			place.bytes = (member->bit + member->bits + 7u) / 8;
-			break;
-		}
-	}
-	*ret_place = place;
-}
-
-void dtype_normal(struct dtypes *types, uint32_t *id, int64_t *offset)
-{
-	*id = dtype_whole(types, *id);
-	for (unsigned depth = 0;
-	     depth < DTYPE_MAX_DEPTH && at(types, *id)->kind == DTYPE_ARRAY; depth++) {
-		int64_t each = (int64_t)element_bytes(types, *id);
-
-		if (!each)
-			return;
-		*offset = (*offset % each + each) % each;
-		*id = dtype_whole(types, dtype_target(types, *id));
-	}
-}
-
-bool dtype_covers(struct dtypes *types, uint32_t id, int64_t offset)
-{
-	const struct dtype *type = at(types, id);
-
-	if (offset < 0)
-		return false;
-	if ((uint64_t)offset < type->bytes)
-		return true;
-	if (type->kind != DTYPE_STRUCT || !type->member_count)
-		return false;
-
-	/* nested: a struct whose last member ends in a flexible array */
-	uint32_t last = type->member_count - 1;
-	const struct dtype *inner = at(types, dtype_member_type(types, id, last));
-
-	return inner->kind == DTYPE_ARRAY && inner->count <= 1;
-}
-
-static bool contains(struct walk *walk, uint32_t id, int64_t offset,
-		     const struct leaf_key *want, unsigned depth)
-{
-	struct dtypes *types = walk->types;
-	const struct dtype *type = at(types, id);
-
-	if (depth > DTYPE_MAX_DEPTH || ++walk->steps > MAX_STEPS || offset < 0)
-		return false;
-	if (id == want->id && offset == want->offset)
-		return true;
-	if (type->kind == DTYPE_ARRAY) {
-		int64_t each = (int64_t)element_bytes(types, id);
-
-		return each && contains(walk, dtype_whole(types, dtype_target(types, id)),
-					offset % each, want, depth + 1);
-	}
-	if (type->kind != DTYPE_STRUCT && type->kind != DTYPE_UNION)
-		return false;
-	for (uint32_t i = 0; i < type->member_count; i++) {
-		const struct dtype_member *member = &type->members[i];
-
-		if (++walk->steps > MAX_STEPS)
-			return false;
-		if ((int64_t)member->offset > offset) {
-			if (type->kind == DTYPE_STRUCT)
-				return false;
-			continue;
-		}
-		if (member->bits ||
-		    (uint64_t)(offset - member->offset) >= member_room(types, id, i))
-			continue;
-		if (contains(walk, dtype_member_type(types, id, i),
-			     offset - member->offset, want, depth + 1))
-			return true;
-	}
-	return false;
-}
-
-bool dtype_contains(struct dtypes *types, uint32_t outer, int64_t offset, uint32_t inner,
-		    int64_t inner_offset)
-{
-	struct walk walk = { .types = types };
-	struct leaf_key want = { .id = inner, .offset = inner_offset };
-
-	return contains(&walk, outer, offset, &want, 0);
-}
-
-struct each {
-	struct dtypes *types;
-	struct str path;
-	size_t left;
-	dtype_leaf_fn each;
-	void *ctx;
-};
-
-static void each_leaf(struct each *each, uint32_t id, uint64_t offset, unsigned depth)
-{
-	struct dtypes *types = each->types;
-	const struct dtype *type = at(types, id);
-
-	if ((type->kind != DTYPE_STRUCT && type->kind != DTYPE_UNION) ||
-	    depth >= DTYPE_MAX_DEPTH)
-		return;
-	for (uint32_t i = 0; i < type->member_count && each->left; i++) {
-		const struct dtype_member *member = &type->members[i];
-		uint32_t inner = dtype_member_type(types, id, i);
-		size_t length = each->path.length;
-		uint64_t bytes = member->bits ? member_room(types, id, i)
-					      : at(types, inner)->bytes;
-
-		if (member->name)
-			add_name(&each->path, member->name);
-		if (!member->bits && dtype_is_aggregate(types, inner)) {
-			each_leaf(each, inner, offset + member->offset, depth + 1);
-		} else {
-			if (at(types, inner)->kind == DTYPE_ARRAY)
-				str_add(&each->path, "[]");
-			each->each(each->ctx, str_text(&each->path),
-				   offset + member->offset, bytes);
-			each->left--;
-		}
-		if (each->path.data) {
-			each->path.length = length;
-			each->path.data[length] = '\0';
-		}
-	}
-}
-
-void dtype_each_leaf(struct dtypes *types, uint32_t id, size_t limit, dtype_leaf_fn each,
-		     void *ctx)
-{
-	struct each walk = { .types = types, .left = limit, .each = each, .ctx = ctx };
-
-	each_leaf(&walk, id, 0, 0);
-	str_fini(&walk.path);
 }

@@ -138,6 +138,11 @@ bool dtype_covers(struct dtypes *types, uint32_t id, int64_t offset);
 bool dtype_contains(struct dtypes *types, uint32_t outer, int64_t offset, uint32_t inner,
 		    int64_t inner_offset);
 
+/* dtype_in_array() - @offset lies in an array member of the struct, at any depth. */
+bool dtype_in_array(struct dtypes *types, uint32_t id, int64_t offset);
+/* dtype_array_steps() - sizes of the elements of all arrays inside, cached. */
+const uint32_t *dtype_array_steps(struct dtypes *types, uint32_t id, size_t *ret_count);
+
 /* dtype_leaf_fn - one leaf field in order of offset: "a.b[]". */
 typedef void (*dtype_leaf_fn)(void *ctx, const char *path, uint64_t offset,
 			      uint64_t bytes);

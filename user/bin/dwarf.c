@@ -169,16 +169,16 @@ static void index_children(struct dwarf_file *file, Dwarf_Die *parent, uint32_t 
 static void index_units(struct dwarf_file *file, Dwarf *dwarf)
 {
 	Dwarf_CU *unit = NULL;
-	uint32_t number = 0;
 	uint8_t kind;
 	Dwarf_Half version;
 	Dwarf_Die top, inner;
 
-	while (number < DWARF_MAX_UNITS &&
+	while (file->units.count < DWARF_MAX_UNITS &&
 	       dwarf_get_units(dwarf, unit, &unit, &version, &kind, &top, &inner) == 0) {
-		number++;
-		if (dwarf_tag(&top) > 0)
-			index_children(file, &top, number, 0);
+		if (dwarf_tag(&top) <= 0)
+			continue;
+		vec_push(&file->units, ref_of(&top));
+		index_children(file, &top, (uint32_t)file->units.count - 1, 0);
 	}
 }
 
@@ -245,6 +245,7 @@ struct err *dwarf_open(const struct elf_file *main, const struct elf_file *debug
 	file->type_of_die = map_new(sizeof(uint64_t), sizeof(uint32_t));
 	file->definitions = map_new(sizeof(uint64_t), sizeof(struct definition));
 	file->protos = map_new(sizeof(uint64_t), sizeof(struct dtype_ref));
+	vec_push(&file->units, (struct dtype_ref){ 0 });
 	if (file->alt)
 		index_units(file, file->alt);
 	index_units(file, file->dwarf);
@@ -259,6 +260,7 @@ void dwarf_close(struct dwarf_file *file)
 		return;
 	vec_fini(&file->functions);
 	vec_fini(&file->owners);
+	vec_fini(&file->units);
 	vec_fini(&file->globals);
 	vec_fini(&file->tls);
 	map_free(file->type_of_die);
@@ -336,6 +338,56 @@ bool dwarf_proto_named(struct dwarf_file *file, const char *name,
 
 	*ret_proto = dwarf_proto_of(file, &die);
 	return true;
+}
+
+struct type_walk {
+	struct dwarf_file *file;
+	dwarf_type_fn each;
+	void *ctx;
+	unsigned depth;
+};
+
+static void each_type(struct type_walk *walk, Dwarf_Die *parent)
+{
+	Dwarf_Die die, other;
+	Dwarf_Attribute attr;
+
+	if (walk->depth > DWARF_MAX_CHAIN || dwarf_child(parent, &die))
+		return;
+	walk->depth++;
+	do {
+		switch (dwarf_tag(&die)) {
+		case DW_TAG_structure_type:
+		case DW_TAG_union_type:
+		case DW_TAG_class_type:
+		case DW_TAG_typedef:
+		case DW_TAG_array_type:
+			walk->each(walk->ctx, dwarf_type_at(walk->file, &die));
+			break;
+		case DW_TAG_namespace:
+			each_type(walk, &die);
+			break;
+		case DW_TAG_imported_unit:
+			if (dwarf_attr(&die, DW_AT_import, &attr) &&
+			    dwarf_formref_die(&attr, &other))
+				each_type(walk, &other);
+			break;
+		}
+	} while (dwarf_next(&die));
+	walk->depth--;
+}
+
+void dwarf_unit_types(struct dwarf_file *file, uint32_t unit, dwarf_type_fn each,
+		      void *ctx)
+{
+	struct type_walk walk = { .file = file, .each = each, .ctx = ctx };
+
+	if (!unit || unit >= file->units.count)
+		return;
+
+	Dwarf_Die top = dwarf_die_of(&file->units.data[unit]);
+
+	each_type(&walk, &top);
 }
 
 static int by_global_va(const void *a, const void *b)

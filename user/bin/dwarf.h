@@ -125,6 +125,12 @@ void dwarf_scopes(struct dwarf_file *file, const struct dwarf_function *function
 		  struct dwarf_scopes *scopes);
 void dwarf_scopes_fini(struct dwarf_scopes *scopes);
 
+/* dwarf_unit_types() - every struct, union, named typedef of one and array that the unit
+ * (dwarf_function.unit) or one that it imports describes at its top level. */
+typedef void (*dwarf_type_fn)(void *ctx, uint32_t type);
+void dwarf_unit_types(struct dwarf_file *file, uint32_t unit, dwarf_type_fn each,
+		      void *ctx);
+
 struct dwarf_global {
 	uint64_t va; /* or the offset in the TLS block */
 	uint32_t type;

@@ -36,6 +36,7 @@ struct dwarf_file {
 	VEC(struct range_owner) owners;
 	VEC(struct dwarf_global) globals;
 	VEC(struct dwarf_global) tls;
+	VEC(struct dtype_ref) units; /* their top DIEs; number 0 is none */
 	bool is_sorted;
 	uint32_t dies;
 };
@@ -44,6 +45,7 @@ struct dwarf_file {
 uint32_t dwarf_type_fetch(void *file, const struct dtype_ref *ref);
 /* dwarf_type_of() - of what the DIE's DW_AT_type names, origins followed. */
 uint32_t dwarf_type_of(struct dwarf_file *file, Dwarf_Die *die);
+uint32_t dwarf_type_at(struct dwarf_file *file, Dwarf_Die *die); /* of a type DIE */
 uint32_t dwarf_function_type(struct dwarf_file *file, Dwarf_Die *die, unsigned chain);
 struct dwarf_proto dwarf_proto_of(struct dwarf_file *file, Dwarf_Die *die);
 Dwarf_Die dwarf_die_of(const struct dtype_ref *ref);

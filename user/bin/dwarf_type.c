@@ -90,6 +90,11 @@ uint32_t dwarf_type_fetch(void *ctx, const struct dtype_ref *ref)
 	return type_of_die(ctx, &die, 0);
 }
 
+uint32_t dwarf_type_at(struct dwarf_file *file, Dwarf_Die *die)
+{
+	return type_of_die(file, die, 0);
+}
+
 static void place_member(Dwarf_Die *die, struct dtype_member *member)
 {
 	uint64_t bits = dwarf_number(die, DW_AT_bit_size, 0);
