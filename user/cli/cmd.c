@@ -110,6 +110,17 @@ const char *cli_arg(const struct cli *cli, size_t index)
 	return index < cli->options.arg_count ? cli->options.args[index] : NULL;
 }
 
+struct err *cli_usage(struct cli *cli, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	CLEANUP(free) char *text = mem_vprintf(fmt, ap);
+	va_end(ap);
+	cli->status = EXIT_USAGE;
+	return err_new(ERR_INVALID, "%s", text);
+}
+
 void cli_note(const struct cli *cli, const char *fmt, ...)
 {
 	va_list ap;

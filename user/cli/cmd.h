@@ -74,6 +74,9 @@ void cmd_options(const struct cmd *cmd, struct options *ret_options);
 
 /* cli_arg() - the argument at @index, NULL when there are fewer. */
 const char *cli_arg(const struct cli *cli, size_t index);
+/* cli_usage() - an error that makes the exit code EXIT_USAGE. */
+struct err *cli_usage(struct cli *cli, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* cli_note() - one line on standard error unless -q. */
 void cli_note(const struct cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

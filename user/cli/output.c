@@ -112,6 +112,7 @@ struct err *output_done(struct output *out)
 	if (out->root) {
 		json_dumpf(out->root, out->file, JSON_INDENT(2));
 		fputc('\n', out->file);
+		output_fini(out);
 	}
 	errno = 0;
 	if (fflush(out->file) || ferror(out->file))

@@ -99,6 +99,30 @@ static const struct cell *cell_at(const struct table *table, size_t row, size_t 
 	return &table->cells.data[row * table->count + column];
 }
 
+static bool says_something(const struct cell *cell)
+{
+	return cell->kind == CELL_TEXT	   ? *cell->text != 0
+	       : cell->kind == CELL_NUMBER ? cell->number != 0
+					   : cell->kind == CELL_REAL && cell->real != 0;
+}
+
+void table_settle(struct table *table, enum column_kind number)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		struct column *column = &table->columns[i];
+		bool has_text = false, says = false;
+
+		for (size_t row = 0; row < table->rows; row++) {
+			has_text |= cell_at(table, row, i)->kind == CELL_TEXT;
+			says |= says_something(cell_at(table, row, i));
+		}
+		if (column->kind == COLUMN_AUTO)
+			column->kind = has_text ? COLUMN_TEXT : number;
+		if ((column->flags & COLUMN_IF_ANY) && !says)
+			column->flags |= COLUMN_MACHINE;
+	}
+}
+
 static char *exact_number(enum column_kind kind, int64_t number)
 {
 	switch (kind) {
@@ -141,7 +165,7 @@ static char *people_text(enum column_kind kind, const struct cell *cell)
 		return people_number(kind, cell->number);
 	case CELL_REAL:
 		return kind == COLUMN_SHARE ? number_share(cell->real)
-					    : mem_printf("%.4g", cell->real);
+					    : mem_printf("%.3g", cell->real);
 	default:
 		return NULL;
 	}
@@ -173,6 +197,8 @@ static int add_columns(const struct table *table, struct libscols_table *out, bo
 			flags |= SCOLS_FL_RIGHT;
 		if (column->flags & COLUMN_CUT)
 			flags |= SCOLS_FL_TRUNC;
+		if (column->flags & COLUMN_WRAP)
+			flags |= SCOLS_FL_WRAP;
 		struct libscols_column *made =
 			scols_table_new_column(out, column->head, 0, flags);
 

@@ -21,6 +21,7 @@
 #define TABLE_MAX_COLUMNS 256
 
 enum column_kind {
+	COLUMN_AUTO, /* text or number: table_settle() decides by the cells */
 	COLUMN_TEXT,
 	COLUMN_NUMBER, /* as it is */
 	COLUMN_COUNT,  /* 12.3k */
@@ -35,6 +36,8 @@ enum column_kind {
 enum column_flags {
 	COLUMN_CUT = 1,	    /* may be cut when the terminal is too narrow */
 	COLUMN_MACHINE = 2, /* not for people: only in TSV and JSON */
+	COLUMN_WRAP = 8,    /* may be broken into several lines instead */
+	COLUMN_IF_ANY = 4,  /* people see it only if a cell of it is not zero */
 };
 
 struct column {
@@ -55,6 +58,10 @@ void table_row(struct table *table);
 void table_text(struct table *table, size_t column, const char *text); /* copied */
 void table_number(struct table *table, size_t column, int64_t number);
 void table_real(struct table *table, size_t column, double number);
+
+/* table_settle() - all rows are there: make every COLUMN_AUTO a TEXT if a cell of it is
+ * one, else @number; hide what COLUMN_IF_ANY says. */
+void table_settle(struct table *table, enum column_kind number);
 
 size_t table_rows(const struct table *table);
 

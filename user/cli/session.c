@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/session.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "cli/progress.h"
+#include "core/file.h"
+#include "core/mem.h"
+
+char *session_path(const char *path)
+{
+	CLEANUP(free) char *folder = getcwd(NULL, 0);
+
+	if (path[0] == '/' || !folder)
+		return mem_strdup(path);
+	return mem_printf("%s/%s", folder, path);
+}
+
+struct err *session_db(const struct cli *cli, char **ret_path)
+{
+	CLEANUP(free) char *path = session_path(report_db_path(cli));
+
+	if (!strcmp(path, DB_DEFAULT_PATH)) {
+		CLEANUP(free) char *folder = mem_strdup(path);
+
+		*strrchr(folder, '/') = 0;
+		TRY(file_mkdirs(folder));
+	}
+	*ret_path = take(path);
+	return NULL;
+}
+
+struct wait {
+	const struct cli *cli;
+	struct agent *agent;
+	struct progress progress;
+	uint64_t start_ns, for_ns;
+	bool ending;
+};
+
+static struct err *on_second(void *ctx, uint64_t expirations)
+{
+	struct wait *wait = ctx;
+	uint64_t ns = clock_ns() - wait->start_ns;
+
+	(void)expirations;
+	if (!wait->ending && wait->for_ns && ns > wait->for_ns) {
+		progress_end(&wait->progress);
+		progress_begin(&wait->progress, "finding the types", wait->cli->quiet);
+		wait->ending = true;
+	}
+	if (wait->ending)
+		progress_show(&wait->progress, 0, 0, NULL);
+	else
+		progress_show(&wait->progress, ns / 1000000000u,
+			      (wait->for_ns + 999999999u) / 1000000000u, "s");
+	return NULL;
+}
+
+static struct err *on_stop(void *ctx, int signal)
+{
+	struct wait *wait = ctx;
+
+	(void)signal;
+	if (!wait->ending) {
+		progress_end(&wait->progress);
+		progress_begin(&wait->progress, "ending", wait->cli->quiet);
+		cli_note(wait->cli, "ending: storing what was seen");
+		wait->ending = true;
+	}
+	agent_end(wait->agent);
+	return NULL;
+}
+
+struct err *session_wait(const struct cli *cli, struct agent *agent, const char *what,
+			 uint64_t for_ns)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+	CLEANUP(loop_free) struct loop *loop = NULL;
+	struct wait wait = {
+		.cli = cli, .agent = agent, .start_ns = clock_ns(), .for_ns = for_ns
+	};
+	int timer;
+
+	TRY(loop_new(&loop));
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		TRY(loop_add_signal(loop, signals[i], on_stop, &wait));
+	TRY(loop_add_timer(loop, 250000000u, on_second, &wait, &timer));
+	progress_begin(&wait.progress, what, cli->quiet);
+	TRY(agent_watch(agent, loop));
+	struct err *err = loop_run(loop);
+
+	loop_del_timer(loop, timer);
+	progress_end(&wait.progress);
+	return err ? err : agent_result(agent);
+}
+
+struct err *session_report(struct cli *cli, const char *db_path, uint64_t run_id)
+{
+	struct report_scope scope = { .run_id = run_id };
+
+	return report_types(&cli->out, db_path, &scope);
+}

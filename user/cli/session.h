@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_SESSION_H
+#define CLI_SESSION_H
+
+/* What attach, record, replay and run share: start the agent, wait for it, report. */
+
+#include "cli/agent.h"
+#include "cli/report.h"
+
+/* session_db() - an absolute path for assayd; the default's folder is made. Allocated. */
+struct err *session_db(const struct cli *cli, char **ret_path);
+/* session_path() - @path made absolute; allocated. */
+char *session_path(const char *path);
+
+/**
+ * session_wait() - until the agent ends. Ctrl-C asks it to flush and end.
+ * @what: for the progress line; @for_ns: how long it samples, 0 unknown.
+ * Return: what agent_result() says.
+ */
+struct err *session_wait(const struct cli *cli, struct agent *agent, const char *what,
+			 uint64_t for_ns);
+
+/* session_report() - types and fields of one run. */
+struct err *session_report(struct cli *cli, const char *db_path, uint64_t run_id);
+
+#endif
