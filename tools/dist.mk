@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # make dist: manual pages, completion and settings, printed by the programs themselves.
 # make install DESTDIR= PREFIX=: all of it; an existing assayd.conf is kept.
-DIST_CMDS  := $(patsubst user/cli/cmd_%.c,%,$(wildcard user/cli/cmd_*.c))
+DIST_CMDS  := $(shell sed -n '/^extern const struct cmd/,/;/p' user/cli/cmd.h | \
+                grep -o 'cmd_[a-z]*' | sed 's/cmd_//')
 DIST_MAN   := $B/dist/assay.1 $(DIST_CMDS:%=$B/dist/assay-%.1)
 DIST_FILES := $(DIST_MAN) $B/dist/assay.bash $B/dist/assayd.conf $B/dist/assayd.service
 put         = install -D -m $1 $2 $(DESTDIR)$3
@@ -14,7 +15,7 @@ $B/dist/assay-%.1: $B/assay
 	$(call say,MAN) $B/assay man $* > $@
 $B/dist/assay.bash: $B/assay
 	@mkdir -p $(@D)
-	$(call say,DIST) $B/assay completion > $@
+	$(call say,DIST) $B/assay completion bash > $@
 $B/dist/assayd.conf: $B/assayd
 	@mkdir -p $(@D)
 	$(call say,DIST) $B/assayd --config=/dev/null --print-config > $@
