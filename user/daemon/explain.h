@@ -16,8 +16,8 @@
 #include "daemon/modules.h"
 #include "model/sink.h"
 
-#define EXPLAIN_MAX_ASKED   1048576 /* (module, va, skid) remembered */
-#define EXPLAIN_MAX_WAITING 262144  /* not yet sent */
+#define EXPLAIN_MAX_ASKED   262144 /* remembered; then all may be asked again */
+#define EXPLAIN_MAX_WAITING 262144 /* not yet sent */
 #define EXPLAIN_MAX_MODULES 16384
 #define EXPLAIN_BATCH	    512 /* addresses per job */
 #define EXPLAIN_FLYING	    8	/* jobs in flight per class */

@@ -162,10 +162,11 @@ static struct fact_frame map_ip(const struct queued *queued, uint64_t ip)
 	return (struct fact_frame){ 0, ip };
 }
 
+/* Like the unwinder's frames: callers by the address of their call, not of its return. */
 static size_t map_walk(const struct queued *queued, struct fact_frame *frames)
 {
 	for (size_t i = 0; i < queued->walked_count; i++)
-		frames[i] = map_ip(queued, queued->walked[i]);
+		frames[i] = map_ip(queued, queued->walked[i] - (i > 0));
 	return queued->walked_count;
 }
 
@@ -178,11 +179,9 @@ static void give_up(struct stacks *stacks, const struct queued *queued)
 	stacks->stats.dropped++;
 }
 
-/* Two walks name the same frames; one may name the call, the other the return. */
 static bool same_frame(const struct fact_frame *a, const struct fact_frame *b)
 {
-	return a->module_id == b->module_id &&
-	       (a->va == b->va || a->va + 1 == b->va || a->va == b->va + 1);
+	return a->module_id == b->module_id && a->va == b->va;
 }
 
 static bool walk_agrees(const struct queued *queued, const struct job_unwound *unwound)
