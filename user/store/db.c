@@ -37,6 +37,7 @@
 #define CHECK_LIMIT_NS	 2000000000ull
 #define CHECK_EVERY_OPS	 10000
 #define CHECK_PAGES_TEXT "PRAGMA quick_check(1)"
+#define PROBE		 "PRAGMA table_info(run)" /* reads the whole schema */
 
 struct db {
 	sqlite3 *handle;
@@ -196,11 +197,13 @@ static struct err *open_handle(struct db *db, enum db_mode mode)
 		code = sqlite3_exec(db->handle, "PRAGMA schema_version", NULL, NULL,
 				    NULL);
 	}
-	if (mode == DB_READ && (code & 0xff) == SQLITE_CANTOPEN && !has_log(db)) {
+	bool no_log =
+		(code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;
+
+	if (mode == DB_READ && no_log && !has_log(db)) {
 		code = open_immutable(db);
 		if (code == SQLITE_OK)
-			code = sqlite3_exec(db->handle, "PRAGMA schema_version", NULL,
-					    NULL, NULL);
+			code = sqlite3_exec(db->handle, PROBE, NULL, NULL, NULL);
 	}
 	sqlite3_extended_result_codes(db->handle, 1);
 	sqlite3_busy_timeout(db->handle, BUSY_MS);

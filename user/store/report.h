@@ -44,7 +44,7 @@ struct report_value {
 	enum report_type type;
 	int64_t integer;
 	double real;
-	const char *text; /* TEXT, BLOB: NUL-terminated, borrowed during the call */
+	const char *text; /* TEXT (NUL-terminated), BLOB; borrowed during the call */
 	size_t text_bytes;
 };
 
