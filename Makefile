@@ -84,4 +84,4 @@ clean:
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all clean
--include $(shell find $(wildcard $B/user $B/bpf $B/gen $B/tests) -name '*.d' 2>/dev/null)
+-include $(shell find $B/user $B/bpf $B/gen $B/tests -name '*.d' 2>/dev/null)

@@ -21,12 +21,12 @@ $B/dist/assayd.conf: $B/assayd
 	$(call say,DIST) $B/assayd --config=/dev/null --print-config > $@
 $B/dist/assayd.service: tools/dist/assayd.service
 	@mkdir -p $(@D)
-	$(call say,DIST) sed 's|/usr/bin/|$(PREFIX)/bin/|' $< > $@
+	$(call say,DIST) sed 's|/usr/sbin/|$(PREFIX)/sbin/|' $< > $@
 dist: $(DIST_FILES)
 
 install: all dist
 	$(call put,755,$B/assay,$(PREFIX)/bin/assay)
-	$(call put,755,$B/assayd,$(PREFIX)/bin/assayd)
+	$(call put,755,$B/assayd,$(PREFIX)/sbin/assayd)
 	$(call put,755,$B/assay-worker,$(PREFIX)/libexec/assay/assay-worker)
 	$(call put,644,$B/dist/assayd.service,$(PREFIX)/lib/systemd/system/assayd.service)
 	$(call put,644,tools/dist/assay.sysusers,$(PREFIX)/lib/sysusers.d/assay.conf)
