@@ -11,11 +11,19 @@
 #define SAMPLE_ADDR	  (1ull << 3) /* PERF_SAMPLE_*: what the PMU's driver filled in */
 #define SAMPLE_WEIGHT	  (1ull << 14 | 1ull << 24)
 #define SAMPLE_DATA_SRC	  (1ull << 15)
-#define MEM_OP_LOAD_STORE 6 /* PERF_MEM_OP_LOAD | PERF_MEM_OP_STORE */
+#define REGS_EXACT	  (1ull << 3) /* PERF_EFLAGS_EXACT: the ip is the instruction */
+#define MEM_OP_LOAD_STORE 6	      /* PERF_MEM_OP_LOAD | PERF_MEM_OP_STORE */
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 extern void *bpf_cast_to_kern_ctx(void *ctx) __ksym __weak;
+
+/* Hardware sampling at times loses the instruction: what is left would mislead. */
+static __always_inline bool is_astray(struct bpf_perf_event_data *ctx, __u32 source)
+{
+	return source >= ABI_SOURCE_IBS && source <= ABI_SOURCE_PEBS_STORE &&
+	       !(ctx->regs.flags & REGS_EXACT);
+}
 
 static __always_inline void base_fill(struct abi_access *record,
 				      struct bpf_perf_event_data *ctx, __u32 source)
@@ -44,6 +52,8 @@ int access_plain(struct bpf_perf_event_data *ctx)
 	if (!is_wanted())
 		return 0;
 	count_seen(ABI_ACCESS);
+	if (is_astray(ctx, source))
+		return count_drop(ABI_ACCESS);
 	struct abi_access *record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
 
 	if (!record)
@@ -87,6 +97,8 @@ int access_full(struct bpf_perf_event_data *ctx)
 	    !(data->data_src.val & MEM_OP_LOAD_STORE))
 		return 0;
 	count_seen(ABI_ACCESS);
+	if (is_astray(ctx, source))
+		return count_drop(ABI_ACCESS);
 	struct abi_access *record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
 
 	if (!record)
