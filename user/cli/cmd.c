@@ -55,14 +55,14 @@ const struct cmd *cmd_find(const char *name)
 void cmd_options(const struct cmd *cmd, struct options *ret_options)
 {
 	*ret_options = (struct options){ 0 };
-	options_add(ret_options, cmd->options);
+	option_add(ret_options, cmd->options);
 	if (cmd->groups & CMD_DB)
-		options_add(ret_options, db_options);
+		option_add(ret_options, db_options);
 	if (cmd->groups & CMD_OUTPUT)
-		options_add(ret_options, output_options);
+		option_add(ret_options, output_options);
 	if (cmd->groups & CMD_SOCKET)
-		options_add(ret_options, socket_options);
-	options_add(ret_options, common_options);
+		option_add(ret_options, socket_options);
+	option_add(ret_options, common_options);
 }
 
 /* Edit distance with one row; names are short. */

@@ -230,8 +230,9 @@ static void put_totals(struct output *out, const struct analysis *analysis,
 	CLEANUP(free) char *cpu = number_ns(analysis->stats.cpu_ns);
 	CLEANUP(free) char *peak = number_bytes(analysis->stats.peak_bytes);
 
+	output_gap(out);
 	output_note(out,
-		    "\n%s memory instructions, %s typed (%s of those that are no stack "
+		    "%s memory instructions, %s typed (%s of those that are no stack "
 		    "slots); %s CPU, %s.",
 		    count, share, share_non_stack, cpu, peak);
 	output_value(out, "totals",

@@ -141,11 +141,12 @@ static void put_verdict(struct doctor *doctor)
 {
 	struct output *out = &doctor->cli->out;
 
+	output_gap(out);
 	if (doctor->worst == MACHINE_FAIL)
-		output_note(out, "\nattaching cannot work before the rows marked fail "
+		output_note(out, "attaching cannot work before the rows marked fail "
 				 "are mended.");
 	else
-		output_note(out, "\nready: assay attach PID|NAME");
+		output_note(out, "ready: assay attach PID|NAME");
 	output_value(out, "state", json_string(machine_state_name(doctor->worst)));
 }
 

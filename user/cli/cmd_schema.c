@@ -125,7 +125,8 @@ static struct err *run_schema(struct cli *cli)
 		return NULL;
 	}
 	TRY(output_table(&cli->out, "views", NULL, table));
-	output_note(&cli->out, "\n'assay schema VIEW' describes the columns of one.");
+	output_gap(&cli->out);
+	output_note(&cli->out, "'assay schema VIEW' describes the columns of one.");
 	return NULL;
 }
 

@@ -111,8 +111,8 @@ static struct err *put_database(struct cli *cli, const char *path)
 	CLEANUP(free) char *file = number_bytes(size.file_bytes);
 	CLEANUP(free) char *used = number_bytes(size.used_bytes);
 
-	output_note(&cli->out, "%s%s: %s on disk, %s in use.",
-		    cli->out.format == OUTPUT_TABLE ? "\n" : "", path, file, used);
+	output_gap(&cli->out);
+	output_note(&cli->out, "%s: %s on disk, %s in use.", path, file, used);
 	output_value(&cli->out, "database",
 		     json_pack("{sosIsI}", "path", json_text(path), "file_bytes",
 			       (json_int_t)size.file_bytes, "used_bytes",

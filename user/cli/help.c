@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The command table as text for a terminal. */
+#include <stdbool.h>
 #include <string.h>
 
 #include "cli/cmd.h"
@@ -9,32 +10,39 @@
 #define HELP_WIDTH_MAX 90 /* longer lines read badly */
 #define HELP_COLUMN    24
 
+/* What is in brackets stays on one line. */
+static int word_length(const char *text)
+{
+	int length = *text == '[' ? (int)strcspn(text, "]") : 0;
+
+	return length + (int)strcspn(text + length, " \n");
+}
+
 /* Fill lines up to @width; continuation lines start at @indent. @at: where we stand. */
 static void put_wrapped(FILE *file, const char *text, int at, int indent, int width)
 {
-	while (*text) {
-		int length = (int)strcspn(text, " \n");
+	bool begun = false; /* a word stands on this line */
 
-		if (at + length > width && at > indent) {
+	while (*text) {
+		int length = word_length(text);
+
+		if (begun && at + 1 + length > width) {
 			fprintf(file, "\n%*s", indent, "");
 			at = indent;
+		} else if (begun) {
+			fputc(' ', file);
+			at++;
 		}
 		fprintf(file, "%.*s", length, text);
 		at += length;
+		begun = true;
 		text += length;
-		while (*text == ' ' || *text == '\n') {
-			if (text[0] == '\n' && text[1] == '\n') {
-				fprintf(file, "\n\n%*s", indent, "");
-				at = indent;
-				text += 2;
-				continue;
-			}
-			if (at > indent && at < width && text[1] && text[1] != '\n') {
-				fputc(' ', file);
-				at++;
-			}
-			text++;
+		if (text[0] == '\n' && text[1] == '\n') {
+			fprintf(file, "\n\n%*s", indent, "");
+			at = indent;
+			begun = false;
 		}
+		text += strspn(text, " \n");
 	}
 	fputc('\n', file);
 }

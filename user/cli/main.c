@@ -54,7 +54,7 @@ static struct err *prepare(struct cli *cli, int argc, char **argv)
 	enum output_format format = OUTPUT_TABLE;
 
 	cmd_options(cli->cmd, &cli->options);
-	TRY(options_parse(&cli->options, argc, argv, cli->cmd->in_order));
+	TRY(option_parse(&cli->options, argc, argv, cli->cmd->in_order));
 	cli->quiet = option_given(&cli->options, "quiet");
 	if (option_given(&cli->options, "help")) {
 		output_init(&cli->out, stdout, OUTPUT_TABLE, cli->quiet);

@@ -14,7 +14,7 @@
 
 #define OPTION_BASE 256
 
-void options_add(struct options *options, const struct option_spec *specs)
+void option_add(struct options *options, const struct option_spec *specs)
 {
 	for (; specs && specs->name; specs++) {
 		if (options->count == OPTION_MAX)
@@ -144,7 +144,7 @@ static void build_getopt(const struct options *options, bool in_order,
 	*letters = 0;
 }
 
-struct err *options_parse(struct options *options, int argc, char **argv, bool in_order)
+struct err *option_parse(struct options *options, int argc, char **argv, bool in_order)
 {
 	struct option longs[OPTION_MAX + 1] = { 0 };
 	char letters[2 * OPTION_MAX + 3];

@@ -51,16 +51,16 @@ struct options {
 	size_t arg_count;
 };
 
-/* options_add() - all of an array; its specs are borrowed. */
-void options_add(struct options *options, const struct option_spec *specs);
+/* option_add() - all of an array; its specs are borrowed. */
+void option_add(struct options *options, const struct option_spec *specs);
 
 /**
- * options_parse() - read argv[1..argc).
+ * option_parse() - read argv[1..argc).
  * @in_order: stop at the first word that is no option, for words that belong to
  *	another command. Otherwise options may stand anywhere before a "--".
  * Errors: ERR_INVALID with a text for the user. argv is reordered.
  */
-struct err *options_parse(struct options *options, int argc, char **argv, bool in_order);
+struct err *option_parse(struct options *options, int argc, char **argv, bool in_order);
 
 /* The specs must have an option of that name. */
 bool option_given(const struct options *options, const char *name);

@@ -84,6 +84,12 @@ struct err *output_table(struct output *out, const char *name, const char *title
 	}
 }
 
+void output_gap(struct output *out)
+{
+	if (out->format == OUTPUT_TABLE && out->started)
+		fputc('\n', out->file);
+}
+
 void output_note(struct output *out, const char *fmt, ...)
 {
 	FILE *file = out->format == OUTPUT_TSV ? stderr : out->file;

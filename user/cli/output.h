@@ -31,6 +31,8 @@ struct err *output_table(struct output *out, const char *name, const char *title
 /* output_note() - a sentence for people. */
 void output_note(struct output *out, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+/* output_gap() - an empty line for people, between tables and sentences. */
+void output_gap(struct output *out);
 /* output_value() - a figure for JSON readers; takes @value. */
 void output_value(struct output *out, const char *name, json_t *value);
 

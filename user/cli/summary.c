@@ -179,8 +179,7 @@ struct err *report_summary(struct output *out, struct db *db,
 	if (!err)
 		err = report_each(db, "loss", &all, add_loss, &loss);
 	if (!err) {
-		if (out->format == OUTPUT_TABLE && out->started)
-			fputc('\n', out->file);
+		output_gap(out);
 		put_coverage(out, &coverage);
 		put_loss(out, &loss);
 		err = put_hints(out, db, &all);

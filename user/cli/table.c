@@ -226,13 +226,26 @@ static int add_row(const struct table *table, struct libscols_table *out, size_t
 	return rc;
 }
 
+/* Cells are padded even if only empty ones follow: cut the blanks before each newline. */
+static void put_trimmed(FILE *file, const char *text)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n"), used = length;
+
+		while (used && text[used - 1] == ' ')
+			used--;
+		fprintf(file, "%.*s\n", (int)used, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
 struct err *table_print(const struct table *table, FILE *file, int width, bool color)
 {
 	struct libscols_table *out = scols_new_table();
+	CLEANUP(free) char *text = NULL;
 	int rc = out ? 0 : -ENOMEM;
 
 	if (!rc) {
-		scols_table_set_stream(out, file);
 		scols_table_enable_colors(out, color);
 		scols_table_set_termforce(out, width ? SCOLS_TERMFORCE_ALWAYS
 						     : SCOLS_TERMFORCE_NEVER);
@@ -243,7 +256,9 @@ struct err *table_print(const struct table *table, FILE *file, int width, bool c
 	for (size_t row = 0; row < table->rows && !rc; row++)
 		rc = add_row(table, out, row);
 	if (!rc && table->rows)
-		rc = scols_print_table(out);
+		rc = scols_print_table_to_string(out, &text);
+	if (!rc && text)
+		put_trimmed(file, text);
 	scols_unref_table(out);
 	return rc ? err_errno(-rc, "print") : NULL;
 }
