@@ -153,15 +153,53 @@ static bool unit_at(struct symbols *symbols, uint64_t va, Dwarf_Die *ret_unit)
 	       dwarf_offdie(symbols->dwarf, symbols->units.data[low - 1].unit, ret_unit);
 }
 
-static void find_line(struct symbols *symbols, uint64_t va, const char **ret_file,
-		      uint32_t *ret_line)
+/*
+ * The row for @va: the last one at or before it. Of several at the very entry of a
+ * function (@at_entry) the first tells its own line, the others its first statement's.
+ */
+static Dwarf_Line *line_at(Dwarf_Die *unit, uint64_t va, bool at_entry)
+{
+	Dwarf_Lines *lines;
+	size_t count, low = 0;
+	Dwarf_Addr address = 0;
+	bool is_end = true;
+
+	if (dwarf_getsrclines(unit, &lines, &count))
+		return NULL;
+	for (size_t high = count; low < high;) {
+		size_t middle = low + (high - low) / 2;
+
+		if (dwarf_lineaddr(dwarf_onesrcline(lines, middle), &address))
+			return NULL;
+		if (at_entry ? address < va : address <= va)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!at_entry && low == 0)
+		return NULL;
+	/* An end of sequence may share the address of the next one's beginning. */
+	for (size_t i = at_entry ? low : low - 1; i < count; i++) {
+		Dwarf_Line *line = dwarf_onesrcline(lines, i);
+
+		if (dwarf_lineaddr(line, &address) ||
+		    dwarf_lineendsequence(line, &is_end))
+			return NULL;
+		if (!at_entry || address != va || !is_end)
+			return is_end || (at_entry && address != va) ? NULL : line;
+	}
+	return NULL;
+}
+
+static void find_line(struct symbols *symbols, uint64_t va, bool at_entry,
+		      const char **ret_file, uint32_t *ret_line)
 {
 	Dwarf_Die unit;
 	int line = 0;
 
 	if (!symbols->dwarf || !unit_at(symbols, va, &unit))
 		return;
-	Dwarf_Line *entry = dwarf_getsrc_die(&unit, va);
+	Dwarf_Line *entry = line_at(&unit, va, at_entry);
 	const char *file = entry ? dwarf_linesrc(entry, NULL, NULL) : NULL;
 
 	if (!file || dwarf_lineno(entry, &line) || line <= 0)
@@ -206,10 +244,10 @@ struct symbol symbols_at(struct symbols *symbols, uint64_t va)
 		symbol.function = demangle(symbols, function->name);
 		symbol.function_va = function->va;
 		symbol.function_bytes = function->bytes;
-		find_line(symbols, function->va, &symbol.function_file,
+		find_line(symbols, function->va, true, &symbol.function_file,
 			  &symbol.function_line);
 	}
-	find_line(symbols, va, &symbol.file, &symbol.line);
+	find_line(symbols, va, false, &symbol.file, &symbol.line);
 	return symbol;
 }
 

@@ -9,10 +9,12 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "bin/elf.h"
@@ -143,6 +145,33 @@ static inline const char *process_name(struct process *process, const struct fra
 	if (!at->id || !process->modules.data[at->id - 1]->symbols)
 		return "";
 	return symbols_at(process->modules.data[at->id - 1]->symbols, at->va).function;
+}
+
+/* ucontext order -> DWARF order. */
+static inline void registers_of(const ucontext_t *context, uint64_t *regs)
+{
+	static const int order[FRAME_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX,
+					       REG_RSI, REG_RDI, REG_RBP, REG_RSP,
+					       REG_R8,	REG_R9,	 REG_R10, REG_R11,
+					       REG_R12, REG_R13, REG_R14, REG_R15,
+					       REG_RIP };
+
+	for (int i = 0; i < FRAME_REGS; i++)
+		regs[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
+}
+
+static inline size_t stack_bytes_from(uint64_t rsp, size_t most)
+{
+	pthread_attr_t attr;
+	void *base;
+	size_t size;
+
+	pthread_getattr_np(pthread_self(), &attr);
+	pthread_attr_getstack(&attr, &base, &size);
+	pthread_attr_destroy(&attr);
+	size_t left = (uint64_t)base + size - rsp;
+
+	return left < most ? left : most;
 }
 
 #endif

@@ -11,13 +11,11 @@
 #include <cmocka.h>
 
 #include <execinfo.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <ucontext.h>
 
 #include "process.h"
 
@@ -30,33 +28,6 @@ static struct capture {
 	void *truth[FRAME_MAX_DEPTH];
 	int truth_count;
 } captured;
-
-/* ucontext order -> DWARF order. */
-static void registers_of(const ucontext_t *context, uint64_t *regs)
-{
-	static const int order[FRAME_REGS] = { REG_RAX, REG_RDX, REG_RCX, REG_RBX,
-					       REG_RSI, REG_RDI, REG_RBP, REG_RSP,
-					       REG_R8,	REG_R9,	 REG_R10, REG_R11,
-					       REG_R12, REG_R13, REG_R14, REG_R15,
-					       REG_RIP };
-
-	for (int i = 0; i < FRAME_REGS; i++)
-		regs[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
-}
-
-static size_t stack_bytes_from(uint64_t rsp, size_t most)
-{
-	pthread_attr_t attr;
-	void *base;
-	size_t size;
-
-	pthread_getattr_np(pthread_self(), &attr);
-	pthread_attr_getstack(&attr, &base, &size);
-	pthread_attr_destroy(&attr);
-	size_t left = (uint64_t)base + size - rsp;
-
-	return left < most ? left : most;
-}
 
 static void __attribute__((noinline)) capture_here(void)
 {
@@ -319,7 +290,7 @@ static bool capture_pid(pid_t pid)
 	return true;
 }
 
-static pid_t start_redis(void)
+static pid_t start_redis(const char *socket_path)
 {
 	pid_t pid = fork();
 
@@ -329,7 +300,7 @@ static pid_t start_redis(void)
 
 	dup2(null_fd, 1);
 	execl("/usr/bin/redis-server", "redis-server", "--port", "0", "--save", "",
-	      "--unixsocket", "", NULL);
+	      "--unixsocket", socket_path, NULL);
 	_exit(127);
 }
 
@@ -345,7 +316,10 @@ static void main_is_at_the_root_of_redis_server(void **state)
 		print_message("skipped: needs /usr/bin/redis-server\n");
 		skip();
 	}
-	pid_t pid = start_redis();
+	char socket_path[64];
+
+	snprintf(socket_path, sizeof(socket_path), "/tmp/assay-test-%d.sock", getpid());
+	pid_t pid = start_redis(socket_path);
 	size_t count = 0;
 
 	/* Early on it is still in the loader; the event loop is where it stays. */
@@ -359,8 +333,9 @@ static void main_is_at_the_root_of_redis_server(void **state)
 		for (size_t i = 0; i < count; i++)
 			has_main |=
 				strcmp(process_name(&process, &frames[i]), "main") == 0;
-		for (size_t i = 0; has_main && i < count; i++)
-			print_message("  %s\n", process_name(&process, &frames[i]));
+		for (size_t i = 0; getenv("V") && i < count; i++)
+			print_message("  %" PRIx64 ":%" PRIx64 " %s\n", frames[i].id,
+				      frames[i].va, process_name(&process, &frames[i]));
 		if (has_main) {
 			assert_true(complete);
 			assert_string_equal(process_name(&process, &frames[count - 1]),
@@ -371,6 +346,7 @@ static void main_is_at_the_root_of_redis_server(void **state)
 	}
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	unlink(socket_path);
 	assert_true(has_main);
 }
 
