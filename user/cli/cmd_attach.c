@@ -16,7 +16,6 @@
 #include "cli/target.h"
 #include "core/file.h"
 #include "core/mem.h"
-#include "probe/machine.h"
 
 #define ATTACH_MAX_HZ 10000
 #define FLUSH_MS      60000
@@ -174,7 +173,6 @@ static struct err *attach_alone(struct cli *cli, const char *target, const char 
 	CLEANUP(free) char *db = NULL;
 	CLEANUP(agent_free) struct agent *agent = NULL;
 
-	TRY(machine_require());
 	TRY(session_db(cli, &db));
 	struct agent_config config = {
 		.target = target,
@@ -187,7 +185,7 @@ static struct err *attach_alone(struct cli *cli, const char *target, const char 
 		.quiet = cli->quiet,
 	};
 
-	TRY(agent_start(&config, &agent));
+	TRY(session_start(&config, &agent));
 	if (config.background) {
 		cli_note(cli, "sampling %s; end it with: assay stop %s", label, pidfile);
 		return NULL;

@@ -10,7 +10,6 @@
 #include "cli/session.h"
 #include "cli/target.h"
 #include "core/mem.h"
-#include "probe/machine.h"
 
 static const struct option_spec record_options[] = {
 	{ "pid", 'p', OPTION_TEXT, "PID|NAME", "the process to sample, with its children",
@@ -36,7 +35,6 @@ static struct err *run_record(struct cli *cli)
 	if (!word == !option_given(opts, "all"))
 		return cli_usage(cli, "say what to record: --pid PID|NAME or --all");
 	TRY(target_find("/proc", word ? word : "all", &target, &label));
-	TRY(machine_require());
 	TRY(session_db(cli, &db));
 	struct agent_config config = { .target = target,
 				       .db = db,
@@ -45,7 +43,7 @@ static struct err *run_record(struct cli *cli)
 				       .rate_hz = option_number(opts, "rate", 0),
 				       .quiet = cli->quiet };
 
-	TRY(agent_start(&config, &agent));
+	TRY(session_start(&config, &agent));
 	CLEANUP(free) char *what = mem_printf("recording %s", label);
 
 	if (!config.for_ns)
@@ -93,7 +91,7 @@ static struct err *run_replay(struct cli *cli)
 	TRY(session_db(cli, &db));
 	struct agent_config config = { .replay = file, .db = db, .quiet = cli->quiet };
 
-	TRY(agent_start(&config, &agent));
+	TRY(session_start(&config, &agent));
 	TRY(session_wait(cli, agent, "replaying", 0));
 	return session_report(cli, db, agent_run_id(agent));
 }

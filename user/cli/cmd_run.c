@@ -22,7 +22,6 @@
 #include "cli/session.h"
 #include "core/file.h"
 #include "core/mem.h"
-#include "probe/machine.h"
 
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
 
@@ -187,7 +186,7 @@ static struct err *sample_job(struct cli *cli, struct job *job, uint64_t *ret_ru
 				       .rate_hz = option_number(&cli->options, "rate", 0),
 				       .quiet = cli->quiet };
 
-	TRY(agent_start(&config, &agent));
+	TRY(session_start(&config, &agent));
 	job->agent = agent;
 	*ret_run = agent_run_id(agent);
 	struct err *err = let_go(job, cli_arg(cli, 0));
@@ -208,7 +207,6 @@ static struct err *run_run(struct cli *cli)
 	uint64_t run_id = 0;
 
 	TRY(open_report(cli));
-	TRY(machine_require());
 	TRY(session_db(cli, &db));
 	struct err *err = hold_command(cli->options.args, &job);
 

@@ -33,11 +33,14 @@ static struct err *run_stacks(struct cli *cli)
 		scope.process = cli_arg(cli, 0);
 	scope.limit = option_number(&cli->options, "limit", folded ? 0 : 20);
 	TRY(report_open(report_db_path(cli), &db));
-	if (folded)
-		return report_each(db, "stacks", &scope, put_folded, cli->out.file);
+	if (folded) {
+		TRY(report_each(db, "stacks", &scope, put_folded, cli->out.file));
+		cli->out.format = OUTPUT_TSV; /* remarks go to standard error */
+		return report_summary(&cli->out, db, &scope, ABOUT_TICKS);
+	}
 	TRY(report_table(db, "stacks", &scope, &table));
 	TRY(output_table(&cli->out, "stacks", NULL, table));
-	return report_summary(&cli->out, db, &scope);
+	return report_summary(&cli->out, db, &scope, ABOUT_TICKS);
 }
 
 const struct cmd cmd_stacks = {

@@ -28,7 +28,7 @@ static struct err *run_types(struct cli *cli)
 	TRY(report_open(report_db_path(cli), &db));
 	TRY(report_table(db, name, &scope, &table));
 	TRY(output_table(&cli->out, name, NULL, table));
-	return report_summary(&cli->out, db, &scope);
+	return report_summary(&cli->out, db, &scope, ABOUT_ACCESSES);
 }
 
 const struct cmd cmd_types = {

@@ -116,7 +116,7 @@ void output_value(struct output *out, const char *name, json_t *value)
 struct err *output_done(struct output *out)
 {
 	if (out->root) {
-		json_dumpf(out->root, out->file, JSON_INDENT(2));
+		json_dumpf(out->root, out->file, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 		fputc('\n', out->file);
 		output_fini(out);
 	}

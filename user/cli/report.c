@@ -51,6 +51,7 @@ static const struct column looks[] = {
 	{ "host", "HOST", COLUMN_TEXT, COLUMN_MACHINE },
 	{ "kernel", "KERNEL", COLUMN_TEXT, COLUMN_MACHINE },
 	{ "version", "VERSION", COLUMN_TEXT, COLUMN_MACHINE },
+	{ "function_va", "AT", COLUMN_HEX, COLUMN_MACHINE },
 	{ "pid", "PID", COLUMN_NUMBER, 0 },
 	{ "line", "LINE", COLUMN_NUMBER, 0 },
 	{ 0 },

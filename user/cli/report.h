@@ -45,12 +45,15 @@ typedef void (*report_row_fn)(void *ctx, const struct report_row *row);
 struct err *report_each(struct db *db, const char *name, const struct report_scope *scope,
 			report_row_fn each, void *ctx);
 
+/* What a report's figures are made of. */
+enum report_about { ABOUT_ACCESSES, ABOUT_TICKS };
+
 /**
  * report_summary() - the lines below a report: how many samples, how much of them is
  * typed, how much was lost, and which modules lack debug information.
  */
 struct err *report_summary(struct output *out, struct db *db,
-			   const struct report_scope *scope);
+			   const struct report_scope *scope, enum report_about about);
 
 /* report_types() - what `assay attach` and `assay run` end with. */
 struct err *report_types(struct output *out, const char *db_path,

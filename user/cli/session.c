@@ -4,11 +4,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
+#include <unistd.h>
 
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "probe/machine.h"
 
 char *session_path(const char *path)
 {
@@ -31,6 +32,17 @@ struct err *session_db(const struct cli *cli, char **ret_path)
 	}
 	*ret_path = take(path);
 	return NULL;
+}
+
+struct err *session_start(const struct agent_config *config, struct agent **ret_agent)
+{
+	struct err *err = agent_start(config, ret_agent);
+	struct err *machine = err && !config->replay ? machine_require() : NULL;
+
+	if (!machine)
+		return err;
+	err_free(err);
+	return machine;
 }
 
 struct wait {

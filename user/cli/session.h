@@ -12,6 +12,10 @@ struct err *session_db(const struct cli *cli, char **ret_path);
 /* session_path() - @path made absolute; allocated. */
 char *session_path(const char *path);
 
+/* session_start() - agent_start(); when that fails for want of a privilege or a kernel
+ * feature, the error is the one that says what to do. */
+struct err *session_start(const struct agent_config *config, struct agent **ret_agent);
+
 /**
  * session_wait() - until the agent ends. Ctrl-C asks it to flush and end.
  * @what: for the progress line; @for_ns: how long it samples, 0 unknown.

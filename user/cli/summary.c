@@ -98,7 +98,7 @@ static double lost_share(const struct loss *loss, size_t i)
 	return loss->records[i] ? (double)loss->lost[i] / (double)loss->records[i] : 0;
 }
 
-static void put_loss(struct output *out, const struct loss *loss)
+static void put_loss(struct output *out, const struct loss *loss, enum report_about about)
 {
 	json_t *json = json_object();
 
@@ -113,8 +113,8 @@ static void put_loss(struct output *out, const struct loss *loss)
 		if (loss->lost[i])
 			output_note(out, "%s of %s records lost (%s).", share,
 				    loss_kinds[i], str_text(&loss->reasons[i]));
-		else if (!i)
-			output_note(out, "0.0%% of access records lost.");
+		else if (i == (size_t)about)
+			output_note(out, "0.0%% of %s records lost.", loss_kinds[i]);
 	}
 	json_object_set_new(json, "time_ns", json_integer(loss->time_ns));
 	output_value(out, "loss", json);
@@ -167,7 +167,7 @@ static struct err *put_hints(struct output *out, struct db *db,
 }
 
 struct err *report_summary(struct output *out, struct db *db,
-			   const struct report_scope *scope)
+			   const struct report_scope *scope, enum report_about about)
 {
 	struct report_scope all = *scope;
 	struct coverage coverage = { 0 };
@@ -180,9 +180,10 @@ struct err *report_summary(struct output *out, struct db *db,
 		err = report_each(db, "loss", &all, add_loss, &loss);
 	if (!err) {
 		output_gap(out);
-		put_coverage(out, &coverage);
-		put_loss(out, &loss);
-		err = put_hints(out, db, &all);
+		if (about == ABOUT_ACCESSES)
+			put_coverage(out, &coverage);
+		put_loss(out, &loss, about);
+		err = about == ABOUT_ACCESSES ? put_hints(out, db, &all) : NULL;
 	}
 	str_fini(&coverage.reasons);
 	str_fini(&loss.reasons[0]);
@@ -209,5 +210,5 @@ struct err *report_types(struct output *out, const char *db_path,
 		if (table_rows(table) || out->format != OUTPUT_TABLE)
 			TRY(output_table(out, parts[i].name, parts[i].title, table));
 	}
-	return report_summary(out, db, &top);
+	return report_summary(out, db, &top, ABOUT_ACCESSES);
 }
