@@ -194,8 +194,7 @@ static struct err *open_handle(struct db *db, enum db_mode mode)
 		return err_new(ERR_IO, "%s: out of memory", db->path);
 	if (code == SQLITE_OK) {
 		sqlite3_busy_timeout(db->handle, BUSY_MS);
-		code = sqlite3_exec(db->handle, "PRAGMA schema_version", NULL, NULL,
-				    NULL);
+		code = sqlite3_exec(db->handle, PROBE, NULL, NULL, NULL);
 	}
 	bool no_log =
 		(code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_READONLY;

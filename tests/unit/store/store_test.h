@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,6 +53,7 @@ static inline int place_make(void **state)
 static inline int place_remove(void **state)
 {
 	struct place *place = *state;
+	umount2(place->folder, MNT_DETACH); /* of a test that failed half-way */
 	char *command = mem_printf("rm -rf '%s'", place->folder);
 	int status = system(command);
 
