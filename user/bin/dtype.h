@@ -138,6 +138,10 @@ bool dtype_covers(struct dtypes *types, uint32_t id, int64_t offset);
 bool dtype_contains(struct dtypes *types, uint32_t outer, int64_t offset, uint32_t inner,
 		    int64_t inner_offset);
 
+/* dtype_innermost() - the smallest struct or union (@only_unions: union) around the
+ * offset; the type itself when nothing smaller is. */
+void dtype_innermost(struct dtypes *types, bool only_unions, uint32_t *id,
+		     int64_t *offset);
 /* dtype_in_array() - @offset lies in an array member of the struct, at any depth. */
 bool dtype_in_array(struct dtypes *types, uint32_t id, int64_t offset);
 /* dtype_array_steps() - sizes of the elements of all arrays inside, cached. */

@@ -342,3 +342,58 @@ const uint32_t *dtype_array_steps(struct dtypes *types, uint32_t id, size_t *ret
 	*ret_count = known->count;
 	return known->data;
 }
+
+struct inner {
+	uint32_t id;
+	int64_t offset;
+	uint64_t bytes;
+	bool only_unions, is_found;
+};
+
+static void find_inner(struct dtype_walk *walk, uint32_t id, int64_t offset,
+		       unsigned depth, struct inner *inner)
+{
+	struct dtypes *types = walk->types;
+	const struct dtype *type;
+
+	dtype_normal(types, &id, &offset);
+	type = dtype_at(types, id);
+	if (depth > DTYPE_MAX_DEPTH || !dtype_is_aggregate(types, id))
+		return;
+	if ((!inner->only_unions || type->kind == DTYPE_UNION) &&
+	    (!inner->is_found || type->bytes < inner->bytes)) {
+		inner->is_found = true;
+		inner->id = id;
+		inner->offset = offset;
+		inner->bytes = type->bytes;
+	}
+	for (uint32_t i = 0; i < type->member_count; i++) {
+		const struct dtype_member *member = &type->members[i];
+
+		if (++walk->steps > DTYPE_MAX_STEPS)
+			return;
+		if ((int64_t)member->offset > offset || member->bits ||
+		    (uint64_t)(offset - member->offset) >=
+			    dtype_member_room(types, id, i))
+			continue;
+		find_inner(walk, dtype_member_type(types, id, i), offset - member->offset,
+			   depth + 1, inner);
+	}
+}
+
+void dtype_innermost(struct dtypes *types, bool only_unions, uint32_t *id,
+		     int64_t *offset)
+{
+	struct dtype_walk walk = { .types = types };
+	struct inner inner = { .only_unions = only_unions };
+
+	find_inner(&walk, *id, *offset, 0, &inner);
+	if (!inner.is_found && only_unions) {
+		inner.only_unions = false;
+		find_inner(&walk, *id, *offset, 0, &inner);
+	}
+	if (inner.is_found) {
+		*id = inner.id;
+		*offset = inner.offset;
+	}
+}

@@ -114,6 +114,7 @@ void code_clear(struct code *code)
 	cfg_free(code->cfg);
 	code->cfg = NULL;
 	code->function = NULL;
+	code->is_decided = false;
 }
 
 void code_fini(struct code *code)
@@ -128,7 +129,7 @@ void code_load(struct recover *recover, const struct dwarf_function *function)
 {
 	struct code *code = &recover->code;
 
-	if (code->function == function)
+	if (code->function == function && !code->is_decided)
 		return;
 	code_clear(code);
 	code->function = function;

@@ -69,18 +69,6 @@ static void consider_register(struct recover *recover, const struct seed *seed,
 					   : VERDICT_NO_TYPE;
 }
 
-static bool is_writable(const struct recover *recover, uint64_t va)
-{
-	size_t count;
-	const struct elf_segment *segments = elf_segments(recover->main, &count);
-
-	for (size_t i = 0; i < count; i++)
-		if (segments[i].kind == ELF_LOAD && va >= segments[i].va &&
-		    va - segments[i].va < segments[i].mem_bytes)
-			return segments[i].can_write;
-	return false;
-}
-
 static void consider_global(struct recover *recover, uint64_t va, uint32_t width,
 			    struct pick *pick)
 {
@@ -89,10 +77,10 @@ static void consider_global(struct recover *recover, uint64_t va, uint32_t width
 
 	if (global)
 		consider(recover->types, pick, global->type, (int64_t)offset, width, 0);
-	pick->verdict = pick->is_found		   ? VERDICT_GLOBAL
-			: global		   ? VERDICT_NOT_STRUCT
-			: is_writable(recover, va) ? VERDICT_NO_TYPE
-						   : VERDICT_CONSTANT;
+	pick->verdict = pick->is_found			  ? VERDICT_GLOBAL
+			: global			  ? VERDICT_NOT_STRUCT
+			: module_is_writable(recover, va) ? VERDICT_NO_TYPE
+							  : VERDICT_CONSTANT;
 }
 
 /* fs:0x28 is where the C library and the compiler keep the stack protector's guard. */

@@ -2,7 +2,7 @@
 /*
  * Opening a module, reading constants out of it, and finding out who is called.
  */
-#include "types/module.h"
+#include "types/facts.h"
 
 #include <elf.h>
 #include <string.h>
@@ -82,7 +82,7 @@ bool module_read(void *ctx, uint64_t va, unsigned bytes, uint64_t *ret_value)
 }
 
 /* Clones that the compiler changed the parameters of bear these in their names. */
-static bool has_own_convention(const char *name)
+bool module_has_own_convention(const char *name)
 {
 	return strstr(name, ".isra") || strstr(name, ".constprop") ||
 	       strstr(name, ".part") || strstr(name, ".cold");
@@ -103,7 +103,7 @@ bool module_callee(struct recover *recover, const struct insn *insn,
 	if (function) {
 		*ret_proto = dwarf_proto(recover->dwarf, function);
 		if (symbol && symbol->va == insn->target &&
-		    has_own_convention(symbol->name))
+		    module_has_own_convention(symbol->name))
 			ret_proto->type = 0;
 		return true;
 	}
@@ -117,6 +117,28 @@ bool module_callee(struct recover *recover, const struct insn *insn,
 	memcpy(name, symbol->name, length);
 	name[length] = '\0';
 	return dwarf_proto_named(recover->dwarf, name, ret_proto);
+}
+
+bool module_is_writable(const struct recover *recover, uint64_t va)
+{
+	size_t count;
+	const struct elf_segment *segments = elf_segments(recover->main, &count);
+
+	for (size_t i = 0; i < count; i++)
+		if (segments[i].kind == ELF_LOAD && va >= segments[i].va &&
+		    va - segments[i].va < segments[i].mem_bytes)
+			return segments[i].can_write;
+	return false;
+}
+
+struct unit *module_unit(struct recover *recover, uint32_t number)
+{
+	bool is_new;
+	struct unit **slot = map_put(recover->units, &number, &is_new);
+
+	if (is_new)
+		*slot = unit_new(number);
+	return *slot;
 }
 
 static struct err *open_files(struct recover *recover, const struct recover_files *files)
@@ -148,6 +170,7 @@ struct err *recover_open(const struct recover_files *files,
 
 	recover->arena = arena_new();
 	recover->fields = map_new(sizeof(uint32_t), sizeof(struct type_fields));
+	recover->units = map_new(sizeof(uint32_t), sizeof(struct unit *));
 	if (options)
 		recover->options = *options;
 	TRY(open_files(recover, files));
@@ -168,8 +191,16 @@ struct err *recover_open(const struct recover_files *files,
 
 void recover_close(struct recover *recover)
 {
+	size_t pos = 0;
+	struct unit **unit;
+
 	if (!recover)
 		return;
+	facts_free(recover->facts);
+	while (recover->units && (unit = map_next(recover->units, &pos, NULL)))
+		unit_free(*unit);
+	map_free(recover->units);
+	free(recover->by_unit);
 	code_fini(&recover->code);
 	dwarf_close(recover->dwarf);
 	frame_close(recover->frame);

@@ -34,6 +34,7 @@ struct code {
 	VEC(struct insn) insns; /* sorted by va */
 	struct dwarf_scopes scopes;
 	struct cfg *cfg;
+	bool is_decided;		/* @decisions are there */
 	VEC(struct decision) decisions; /* one per memory instruction, sorted by va */
 };
 
@@ -47,6 +48,9 @@ struct type_fields {
 	size_t count;
 };
 
+struct unit;
+struct facts;
+
 struct recover {
 	struct elf_file *main, *debug, *alt;
 	struct elf_functions *symbols;
@@ -58,6 +62,9 @@ struct recover {
 	VEC(struct relocated) relocated; /* sorted */
 	uint64_t tls_bytes;		 /* of this module's TLS block, aligned */
 	struct code code;		 /* the function analysed last */
+	struct facts *facts;		 /* of @code; NULL before the first */
+	struct map *units;		 /* number -> struct unit pointer */
+	uint32_t *by_unit;		 /* functions, sorted by unit */
 	struct arena *arena;		 /* field lists given out */
 	struct map *fields;		 /* type id -> struct type_fields */
 	struct str path, name;
@@ -68,6 +75,11 @@ bool module_read(void *recover, uint64_t va, unsigned bytes, uint64_t *ret_value
 /* module_callee() - prototype of what @insn calls, by entry va or PLT name. */
 bool module_callee(struct recover *recover, const struct insn *insn,
 		   struct dwarf_proto *ret_proto);
+
+/* module_has_own_convention() - a clone whose parameters the compiler changed. */
+bool module_has_own_convention(const char *symbol);
+bool module_is_writable(const struct recover *recover, uint64_t va);
+struct unit *module_unit(struct recover *recover, uint32_t number);
 
 /* code_load() - decode @function, split it, read its scopes. */
 void code_load(struct recover *recover, const struct dwarf_function *function);

@@ -11,17 +11,90 @@
 
 #include "core/intern.h"
 #include "core/mem.h"
+#include "types/facts.h"
 #include "types/module.h"
 #include "types/skid.h"
 
 #define MAX_FIELDS 65536 /* listed of one type */
 
+/* Does the data flow of a function, and keeps what it shows about the unit. */
+static bool follow(struct recover *recover, const struct dwarf_function *function)
+{
+	code_load(recover, function);
+	return recover->code.cfg->block_count && facts_find(recover);
+}
+
+struct by_unit {
+	uint32_t unit, function;
+};
+
+static int compare_units(const void *a, const void *b)
+{
+	const struct by_unit *x = a, *y = b;
+
+	if (x->unit != y->unit)
+		return x->unit < y->unit ? -1 : 1;
+	return x->function < y->function ? -1 : x->function > y->function;
+}
+
+static void sort_by_unit(struct recover *recover)
+{
+	size_t count;
+	const struct dwarf_function *functions = dwarf_functions(recover->dwarf, &count);
+	struct by_unit *order = mem_array(count + 1, sizeof(*order));
+
+	for (size_t i = 0; i < count; i++)
+		order[i] = (struct by_unit){ functions[i].unit, (uint32_t)i };
+	if (count)
+		qsort(order, count, sizeof(*order), compare_units);
+	recover->by_unit = mem_array(count + 1, sizeof(*recover->by_unit));
+	for (size_t i = 0; i < count; i++)
+		recover->by_unit[i] = order[i].function;
+	free(order);
+}
+
+/* First pass over a unit: which types are stepped through, what pointers point to. */
+static void learn(struct recover *recover, uint32_t number)
+{
+	struct unit *unit = module_unit(recover, number);
+	size_t count, lo = 0, hi;
+	const struct dwarf_function *functions = dwarf_functions(recover->dwarf, &count);
+
+	if (unit->is_learnt)
+		return;
+	unit->is_learnt = true;
+	unit_load(recover, unit);
+	if (!recover->by_unit)
+		sort_by_unit(recover);
+	for (hi = count; lo < hi;) {
+		size_t middle = lo + (hi - lo) / 2;
+
+		if (functions[recover->by_unit[middle]].unit < number)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	for (; lo < count && functions[recover->by_unit[lo]].unit == number; lo++)
+		if (follow(recover, &functions[recover->by_unit[lo]]))
+			facts_vote(recover->facts);
+	unit_count_votes(unit);
+}
+
 static void analyse(struct recover *recover, const struct dwarf_function *function)
 {
-	if (recover->code.function == function)
+	if (recover->code.function == function && recover->code.is_decided)
 		return;
-	code_load(recover, function);
-	direct_decide(recover, &recover->code);
+	if (recover->options.dwarf_only) {
+		code_load(recover, function);
+		direct_decide(recover, &recover->code);
+	} else {
+		learn(recover, function->unit);
+		if (follow(recover, function))
+			facts_decide(recover->facts);
+		else
+			direct_decide(recover, &recover->code);
+	}
+	recover->code.is_decided = true;
 }
 
 /* Names and fields of a decision. */

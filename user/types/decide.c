@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * From candidates to one decision. What lies inside another candidate is dropped (the
+ * outer object is the answer), the rest is ranked: inside the type before wrapped,
+ * fitting the layout before not, stated by debug information before derived, exact
+ * before inexact. Where unrelated types remain, the only struct that has them all at
+ * the right places wins; otherwise the rank decides, with less confidence.
+ */
+#include "types/facts.h"
+
+#include <string.h>
+
+#define ORIGIN_DIRECT (-1) /* the base register's own variable at this pc */
+#define MAX_ITEMS     (CANDIDATES_MAX * 2)
+
+struct item {
+	uint32_t type;
+	int64_t offset;
+	int origin, order;
+	enum dtype_fit fit;
+	bool is_wrapped, is_struct;
+};
+
+struct items {
+	struct item data[MAX_ITEMS];
+	size_t count;
+};
+
+struct verdict_at {
+	struct item item;
+	bool is_found, is_conflict, is_common, is_header;
+	uint8_t reason; /* verdict of an abstention */
+};
+
+static void put(struct facts *facts, struct items *items, struct item item,
+		uint32_t width)
+{
+	for (size_t i = 0; i < items->count; i++) {
+		struct item *old = &items->data[i];
+
+		if (old->type != item.type || old->offset != item.offset)
+			continue;
+		if (item.origin < old->origin ||
+		    (item.origin == old->origin && item.is_wrapped < old->is_wrapped)) {
+			old->origin = item.origin;
+			old->is_wrapped = item.is_wrapped;
+			old->order = item.order;
+		}
+		return;
+	}
+	if (items->count == MAX_ITEMS)
+		return;
+	item.fit = dtype_leaves_at(facts->recover->types, item.type, item.offset, width)
+			   ->fit;
+	item.is_struct = dtype_is_aggregate(facts->recover->types, item.type);
+	items->data[items->count++] = item;
+}
+
+/* Variables that are in the base register here; inner scopes come last in the list. */
+static void put_direct(struct facts *facts, uint32_t number, struct items *items)
+{
+	const struct flow_access *access = &facts->flow->accesses.data[number];
+	size_t lo = 0, hi = facts->direct.count;
+	int order = 0;
+
+	while (lo < hi) {
+		size_t middle = lo + (hi - lo) / 2;
+
+		if (facts->direct.data[middle].access <= number)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	for (; lo > 0 && facts->direct.data[lo - 1].access == number; lo--, order++) {
+		const struct direct *direct = &facts->direct.data[lo - 1];
+		struct item item = { .type = direct->type,
+				     .offset = direct->offset + access->disp,
+				     .origin = ORIGIN_DIRECT,
+				     .order = order };
+
+		if (facts_fix(facts, &item.type, &item.offset, &item.is_wrapped))
+			put(facts, items, item, access->width);
+	}
+}
+
+static void put_candidates(struct facts *facts, const struct flow_access *access,
+			   const struct candidates *found, struct items *items)
+{
+	struct dtypes *types = facts->recover->types;
+	bool has_scalar = false;
+
+	for (size_t i = 0; i < found->count; i++)
+		has_scalar |= dtype_get(types, found->data[i].type)->kind == DTYPE_BASE;
+	for (size_t i = 0; i < found->count; i++) {
+		const struct candidate *from = &found->data[i];
+		struct item item = { .type = from->type,
+				     .offset = from->offset,
+				     .origin = from->origin };
+
+		if (!facts_fix(facts, &item.type, &item.offset, &item.is_wrapped))
+			continue;
+		if (item.is_wrapped && from->origin >= ORIGIN_ARG)
+			continue;
+		if (item.is_wrapped && from->origin == ORIGIN_SUM && from->offset < 0 &&
+		    has_scalar)
+			continue;
+		put(facts, items, item, access->width);
+	}
+}
+
+static bool has_inside(struct facts *facts, const struct item *outer,
+		       const struct item *inner)
+{
+	return (outer->type != inner->type || outer->offset != inner->offset) &&
+	       dtype_contains(facts->recover->types, outer->type, outer->offset,
+			      inner->type, inner->offset);
+}
+
+static void drop_inner(struct facts *facts, struct items *items)
+{
+	struct items kept = { .count = 0 };
+
+	for (size_t i = 0; i < items->count; i++) {
+		bool is_inner = false;
+
+		for (size_t k = 0; k < items->count && !is_inner; k++)
+			is_inner = k != i && items->data[k].fit >= items->data[i].fit &&
+				   has_inside(facts, &items->data[k], &items->data[i]);
+		if (!is_inner)
+			kept.data[kept.count++] = items->data[i];
+	}
+	if (kept.count)
+		*items = kept;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	int direct_x = x->origin < 0, direct_y = y->origin < 0;
+
+	if (x->is_wrapped != y->is_wrapped)
+		return x->is_wrapped - y->is_wrapped;
+	if ((x->fit >= DTYPE_STARTS) != (y->fit >= DTYPE_STARTS))
+		return (y->fit >= DTYPE_STARTS) - (x->fit >= DTYPE_STARTS);
+	if (direct_x != direct_y)
+		return direct_y - direct_x;
+	if (x->fit != y->fit)
+		return (int)y->fit - (int)x->fit;
+	if (x->origin != y->origin)
+		return x->origin - y->origin;
+	if (x->order != y->order)
+		return x->order - y->order;
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* ---- one struct around several */
+
+struct places {
+	struct unit_place *data;
+	size_t count, room;
+};
+
+/* Everything that may lie around @place, itself included. */
+static void around(struct facts *facts, struct unit_place place, struct places *places)
+{
+	size_t count;
+	const struct unit_inner *inner =
+		unit_containers(facts->recover, facts->unit, place.type, &count);
+
+	vec_push(places, place);
+	for (size_t i = 0; i < count; i++)
+		vec_push(places, ((struct unit_place){ inner[i].outer,
+						       place.offset + inner[i].offset }));
+}
+
+static bool has_place(const struct places *places, const struct unit_place *place)
+{
+	vec_each(places, known)
+		if (known->type == place->type && known->offset == place->offset)
+			return true;
+	return false;
+}
+
+/* Drop what fits badly and what lies inside another one. Return: the only one left. */
+static bool only_outer(struct facts *facts, struct places *places, uint32_t width,
+		       enum dtype_fit fit, struct unit_place *ret_place)
+{
+	struct dtypes *types = facts->recover->types;
+	size_t kept = 0, left = 0;
+
+	for (size_t i = 0; i < places->count; i++) {
+		const struct unit_place *p = &places->data[i];
+
+		if (dtype_covers(types, p->type, p->offset) &&
+		    dtype_leaves_at(types, p->type, p->offset, width)->fit >= fit)
+			places->data[kept++] = *p;
+	}
+	for (size_t i = 0; i < kept; i++) {
+		const struct unit_place *p = &places->data[i];
+		bool is_inner = false;
+
+		for (size_t k = 0; k < kept && !is_inner; k++) {
+			const struct unit_place *q = &places->data[k];
+
+			is_inner = (p->type != q->type || p->offset != q->offset) &&
+				   dtype_contains(types, q->type, q->offset, p->type,
+						  p->offset);
+		}
+		if (!is_inner) {
+			*ret_place = *p;
+			left++;
+		}
+	}
+	return left == 1;
+}
+
+static bool common_container(struct facts *facts, const struct places *seen,
+			     uint32_t width, struct unit_place *ret_place)
+{
+	struct places common = { 0 };
+	bool is_found;
+
+	around(facts, seen->data[0], &common);
+	for (size_t i = 1; i < seen->count; i++) {
+		struct places other = { 0 };
+		size_t kept = 0;
+
+		around(facts, seen->data[i], &other);
+		for (size_t k = 0; k < common.count; k++)
+			if (has_place(&other, &common.data[k]))
+				common.data[kept++] = common.data[k];
+		common.count = kept;
+		vec_fini(&other);
+	}
+	is_found = only_outer(facts, &common, width, DTYPE_STARTS, ret_place);
+	vec_fini(&common);
+	return is_found;
+}
+
+static void note_place(struct places *places, uint32_t type, int64_t offset)
+{
+	struct unit_place place = { type, offset };
+
+	if (!has_place(places, &place))
+		vec_push(places, place);
+}
+
+/* The types that disagree, those out of their range included: together they may be
+ * parts of one larger object. */
+static bool unify(struct facts *facts, const struct flow_access *access,
+		  const struct items *items, const struct candidates *found,
+		  struct verdict_at *at)
+{
+	struct dtypes *types = facts->recover->types;
+	bool is_conflict = items->count > 1;
+	struct places seen = { 0 };
+	struct unit_place place;
+	bool is_found = false;
+
+	for (size_t i = 0; i < items->count && (is_conflict || !i); i++)
+		if (!is_conflict || (!items->data[i].is_wrapped &&
+				     items->data[i].origin < ORIGIN_COMPARE))
+			note_place(&seen, items->data[i].type, items->data[i].offset);
+	for (size_t i = 0; i < found->count; i++) {
+		const struct candidate *c = &found->data[i];
+
+		if (dtype_is_aggregate(types, c->type) &&
+		    c->offset >= (int64_t)dtype_get(types, c->type)->bytes &&
+		    !unit_steps(facts->unit, c->type) &&
+		    (is_conflict || c->origin <= ORIGIN_PHI))
+			note_place(&seen, c->type, c->offset);
+	}
+	if (seen.count > 1)
+		is_found = common_container(facts, &seen, access->width, &place);
+	vec_fini(&seen);
+	if (!is_found)
+		return false;
+	at->item.type = place.type;
+	at->item.offset = place.offset;
+	at->item.fit = DTYPE_EXACT;
+	at->item.is_wrapped = false;
+	at->is_common = at->is_conflict = at->is_found = true;
+	return true;
+}
+
+/* ---- rules of last resort */
+
+/* Everything before the pointer must lie on fields of the header. */
+static bool header_fits(struct facts *facts, uint32_t node, const struct unit_flex *flex,
+			int64_t shift)
+{
+	size_t count;
+	const struct touched *touched = facts_touched(facts, node, &count);
+
+	for (size_t i = 0; i < count; i++) {
+		int64_t offset = touched[i].offset + shift;
+
+		if (offset < 0 && flex->offset + offset >= 0 &&
+		    dtype_leaves_at(facts->recover->types, flex->type,
+				    flex->offset + offset, touched[i].width)
+				    ->fit < DTYPE_STARTS)
+			return false;
+	}
+	return true;
+}
+
+/* s[-1] of a char pointer: the header in front of a flexible array, if only one fits. */
+static bool flexible_header(struct facts *facts, const struct flow_access *access,
+			    const struct candidates *found, struct verdict_at *at)
+{
+	struct dtypes *types = facts->recover->types;
+	struct places fits = { 0 };
+
+	unit_load(facts->recover, facts->unit);
+	for (size_t i = 0; i < found->count; i++) {
+		const struct candidate *c = &found->data[i];
+		const struct dtype *type = dtype_get(types, c->type);
+
+		if (c->offset >= 0 || type->kind != DTYPE_BASE || type->bytes != 1)
+			continue;
+		vec_each(&facts->unit->flex, flex) {
+			int64_t offset = flex->offset + c->offset;
+
+			if (flex->element != c->type || offset < 0 ||
+			    dtype_leaves_at(types, flex->type, offset, access->width)
+					    ->fit < DTYPE_EXACT)
+				continue;
+			if (access->base.node > 1 && access->base.node != FLOW_NONE &&
+			    !header_fits(facts, access->base.node, flex,
+					 c->offset - access->base.delta - access->disp))
+				continue;
+			note_place(&fits, flex->type, offset);
+		}
+	}
+	if (fits.count == 1) {
+		at->item = (struct item){ .type = fits.data[0].type,
+					  .offset = fits.data[0].offset,
+					  .origin = ORIGIN_LAYOUT,
+					  .fit = DTYPE_EXACT,
+					  .is_struct = true };
+		at->is_found = at->is_header = true;
+	}
+	vec_fini(&fits);
+	return at->is_found;
+}
+
+/* An offset beyond the known type: the only struct that has it inside and goes on. */
+static bool outer_object(struct facts *facts, const struct flow_access *access,
+			 const struct candidates *found, struct verdict_at *at)
+{
+	struct dtypes *types = facts->recover->types;
+	struct places fits = { 0 };
+	struct unit_place place;
+
+	for (size_t i = 0; i < found->count; i++) {
+		const struct candidate *c = &found->data[i];
+		size_t count;
+		const struct unit_inner *inner;
+
+		if (!dtype_is_aggregate(types, c->type) || c->origin > ORIGIN_STORE ||
+		    unit_steps(facts->unit, c->type) ||
+		    c->offset < (int64_t)dtype_get(types, c->type)->bytes)
+			continue;
+		inner = unit_containers(facts->recover, facts->unit, c->type, &count);
+		for (size_t k = 0; k < count; k++)
+			note_place(&fits, inner[k].outer, c->offset + inner[k].offset);
+	}
+	if (only_outer(facts, &fits, access->width, DTYPE_EXACT, &place)) {
+		at->item = (struct item){ .type = place.type,
+					  .offset = place.offset,
+					  .origin = ORIGIN_LAYOUT,
+					  .fit = DTYPE_EXACT,
+					  .is_struct = true };
+		at->is_found = at->is_conflict = true;
+	}
+	vec_fini(&fits);
+	return at->is_found;
+}
+
+/* ---- the decision */
+
+static void choose(struct facts *facts, const struct flow_access *access,
+		   struct items *items, const struct candidates *found,
+		   struct verdict_at *at)
+{
+	const struct item *best = items->data;
+
+	drop_inner(facts, items);
+	if (items->count > 1)
+		qsort(items->data, items->count, sizeof(*items->data), compare_items);
+	at->item = *best;
+	at->is_conflict = items->count > 1;
+	if (best->origin == ORIGIN_COMPARE && items->count > 1 &&
+	    (items->data[1].fit >= DTYPE_STARTS) == (best->fit >= DTYPE_STARTS)) {
+		at->reason = VERDICT_CONFLICT;
+		return;
+	}
+	if ((best->is_wrapped || best->fit < DTYPE_STARTS) &&
+	    flexible_header(facts, access, found, at))
+		return;
+	if (access->base.node != FLOW_NONE && unify(facts, access, items, found, at))
+		return;
+	if (best->fit == DTYPE_OUTSIDE ||
+	    (best->is_wrapped && best->fit < DTYPE_STARTS)) {
+		at->reason = VERDICT_OUT_OF_RANGE;
+		return;
+	}
+	at->is_found = true;
+}
+
+static uint8_t reason_without(struct facts *facts, const struct flow_access *access,
+			      const struct candidates *found, const struct items *items)
+{
+	uint32_t base = access->base.node;
+
+	if (access->segment == INSN_FS && access->disp == 0x28)
+		return VERDICT_CANARY;
+	if (items->count)
+		return VERDICT_NOT_STRUCT;
+	if (base == 1 || (base == 0 && facts->flow->nodes.data[0].kind == FLOW_FRAME))
+		return found->count ? VERDICT_NOT_STRUCT : VERDICT_STACK;
+	if (base == 0 && access->segment == INSN_FLAT && access->base.delta)
+		return module_is_writable(facts->recover,
+					  (uint64_t)(access->base.delta + access->disp))
+			       ? VERDICT_NO_TYPE
+			       : VERDICT_CONSTANT;
+	return found->count ? VERDICT_OUT_OF_RANGE : VERDICT_NO_TYPE;
+}
+
+static void decide(struct facts *facts, uint32_t number, struct verdict_at *at)
+{
+	const struct flow_access *access = &facts->flow->accesses.data[number];
+	const struct insn *insn = &facts->code->insns.data[access->insn];
+	struct items items = { .count = 0 };
+	struct candidates found;
+	size_t kept = 0;
+	uint8_t base = insn->mems[access->mem].base;
+
+	memset(at, 0, sizeof(*at));
+	facts_candidates(facts, access, &found);
+	put_direct(facts, number, &items);
+	put_candidates(facts, access, &found, &items);
+	at->reason = reason_without(facts, access, &found, &items);
+	if (base == insn_abi(facts->recover->decoder)->stack && !items.count)
+		at->reason = VERDICT_STACK;
+	if (!items.count) {
+		if (!flexible_header(facts, access, &found, at))
+			outer_object(facts, access, &found, at);
+		return;
+	}
+	for (size_t i = 0; i < items.count; i++)
+		if (items.data[i].is_struct)
+			items.data[kept++] = items.data[i];
+	items.count = kept;
+	if (kept)
+		choose(facts, access, &items, &found, at);
+	else
+		flexible_header(facts, access, &found, at);
+}
+
+static uint8_t name_origin(const struct facts *facts, const struct flow_access *access,
+			   const struct verdict_at *at)
+{
+	const struct flow_node *node;
+	const uint32_t *block_of = facts->code->cfg->block_of;
+
+	if (at->item.origin == ORIGIN_LAYOUT || at->is_header)
+		return VERDICT_LAYOUT;
+	if (access->base.node == FLOW_NONE || access->base.node == 0)
+		return VERDICT_GLOBAL;
+	if (at->item.origin == ORIGIN_DIRECT || access->base.node == 1)
+		return VERDICT_DWARF;
+	if (at->item.origin == ORIGIN_COMPARE)
+		return VERDICT_LAYOUT;
+	if (at->item.origin >= ORIGIN_ARG)
+		return VERDICT_BACKWARD;
+	node = &facts->flow->nodes.data[access->base.node];
+	if (at->item.origin == ORIGIN_PARAM)
+		return VERDICT_CALL;
+	return node->kind != FLOW_PHI && node->kind != FLOW_ENTRY &&
+			       block_of[node->insn] == block_of[access->insn]
+		       ? VERDICT_LOCAL
+		       : VERDICT_JOIN;
+}
+
+static float confidence_of(const struct verdict_at *at)
+{
+	static const float by_origin[] = { 0.995f, 0.995f, 0.99f, 0.98f, 0.98f,
+					   0.97f,  0.97f,  0.97f, 0.90f, 0.90f };
+	float confidence = at->item.origin < 0 ? 0.998f : by_origin[at->item.origin];
+
+	if (at->item.is_wrapped)
+		confidence *= 0.95f;
+	if (at->item.fit < DTYPE_STARTS)
+		confidence *= 0.7f;
+	if (at->is_conflict)
+		confidence *= at->is_common ? 0.98f : 0.85f;
+	return confidence;
+}
+
+void facts_decide(struct facts *facts)
+{
+	struct code *code = facts->code;
+	const struct flow *flow = facts->flow;
+	uint32_t next = 0;
+
+	for (uint32_t i = 0; i < code->insns.count; i++) {
+		const struct insn *insn = &code->insns.data[i];
+		struct verdict_at at = { .reason = VERDICT_NO_TYPE };
+		struct decision decision = {
+			.va = insn->va,
+			.width = insn->is_repeated ? 0 : insn->mems[0].width,
+			.access = insn->mems[0].access,
+		};
+
+		if (!insn->is_counted)
+			continue;
+		for (; next < flow->accesses.count && flow->accesses.data[next].insn <= i;
+		     next++) {
+			if (flow->accesses.data[next].insn != i || at.is_found)
+				continue;
+			decide(facts, next, &at);
+			decision.access = flow->accesses.data[next].access;
+			decision.verdict =
+				at.is_found ? name_origin(facts,
+							  &flow->accesses.data[next], &at)
+					    : at.reason;
+		}
+		if (at.is_found) {
+			decision.type = at.item.type;
+			decision.offset = at.item.offset;
+			decision.confidence = confidence_of(&at);
+		}
+		vec_push(&code->decisions, decision);
+	}
+}
