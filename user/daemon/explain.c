@@ -20,13 +20,14 @@ enum topic { NAMES, TYPES, TOPICS };
 
 #define HASH_SEED     9
 #define FUNCTION_SEED 10
-#define MAX_TRIES     3 /* of a batch whose module the worker keeps forgetting */
+#define MAX_FORGOTTEN 3
 
 struct subject {
 	uint64_t module_id;
 	uint64_t round;
 	uint64_t retry_ns[TOPICS];
 	unsigned deaths[TOPICS];
+	unsigned forgotten[TOPICS]; /* times in a row that the worker did not have it */
 	VEC(struct job_site) waiting[TOPICS];
 };
 
@@ -34,7 +35,6 @@ struct batch {
 	struct flight flight;
 	uint64_t module_id;
 	enum topic topic;
-	unsigned tries;
 	size_t count;
 	struct job_site sites[EXPLAIN_BATCH];
 };
@@ -255,29 +255,47 @@ static bool is_death(const struct err *err)
 	return err->code == ERR_CLOSED || err->code == ERR_LIMIT;
 }
 
+/* Whether the batch is worth another try. */
+static bool may_repeat(struct explain *explain, struct subject *subject, enum topic topic,
+		       const struct err *err)
+{
+	if (is_poisoned(subject, topic))
+		return false;
+	if (was_not_begun(err))
+		return true;
+	if (err->code == ERR_NOT_FOUND) {
+		modules_forget(explain->config.modules, subject->module_id,
+			       classes[topic]);
+		return ++subject->forgotten[topic] < MAX_FORGOTTEN;
+	}
+	if (!is_death(err))
+		return false;
+	if (++subject->deaths[topic] < EXPLAIN_POISON)
+		return true;
+	explain->stats.poisoned++;
+	drop_waiting(explain, subject, topic);
+	return false;
+}
+
 static void on_failure(struct explain *explain, struct batch *batch,
 		       const struct err *err)
 {
 	struct subject *subject = subject_of(explain, batch->module_id);
-	enum topic topic = batch->topic;
-	bool begun = !was_not_begun(err);
 
 	if (!subject)
 		return;
-	if (err->code == ERR_NOT_FOUND)
-		modules_forget(explain->config.modules, batch->module_id, classes[topic]);
-	if (begun && is_death(err) && ++subject->deaths[topic] == EXPLAIN_POISON) {
-		explain->stats.poisoned++;
-		explain->stats.failed += batch->count;
-		drop_waiting(explain, subject, topic);
-		return;
-	}
-	if (is_poisoned(subject, topic) ||
-	    (begun && !is_death(err) &&
-	     (err->code != ERR_NOT_FOUND || ++batch->tries >= MAX_TRIES)))
-		explain->stats.failed += batch->count;
-	else
+	if (may_repeat(explain, subject, batch->topic, err))
 		put_back(explain, subject, batch);
+	else
+		explain->stats.failed += batch->count;
+}
+
+static void on_success(struct explain *explain, const struct batch *batch)
+{
+	struct subject *subject = subject_of(explain, batch->module_id);
+
+	if (subject)
+		subject->forgotten[batch->topic] = 0;
 }
 
 static void on_batch(void *ctx, struct err *err, const struct job_reply *reply)
@@ -298,6 +316,8 @@ static void on_batch(void *ctx, struct err *err, const struct job_reply *reply)
 		explain->stats.flying--;
 		if (err)
 			on_failure(explain, batch, err);
+		else
+			on_success(explain, batch);
 	}
 	err_free(err);
 	free(batch);
