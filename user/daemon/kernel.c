@@ -249,9 +249,14 @@ static struct err *add_kmods(struct modules *modules)
 	VEC(struct kmod) kmods = { 0 };
 	char *save = NULL;
 
-	TRY(err_wrap(
-		read_text(modules, OPEN_MODULES, NULL, MODULES_MAX_TEXT, &text, NULL),
-		"/proc/modules"));
+	struct err *err =
+		read_text(modules, OPEN_MODULES, NULL, MODULES_MAX_TEXT, &text, NULL);
+
+	if (err && err->code == ERR_NOT_FOUND) { /* a kernel without loadable modules */
+		err_free(err);
+		return NULL;
+	}
+	TRY(err_wrap(err, "/proc/modules"));
 	for (char *line = strtok_r(text, "\n", &save);
 	     line && kmods.count < MODULES_MAX_KMODS;
 	     line = strtok_r(NULL, "\n", &save)) {

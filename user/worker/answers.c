@@ -238,9 +238,14 @@ struct err *answers_sites(const struct answers_job *job, struct recover *recover
 	batch_init(&batch, job, recover);
 	batch.total = (uint32_t)sites->count;
 	for (size_t i = 0; i < sites->count && !batch.err; i++) {
-		struct answer answer;
+		struct answer answer = { .verdict = VERDICT_NO_DEBUG,
+					 .type = "",
+					 .path = "" };
 
-		recover_at(recover, sites->sites[i].va, sites->sites[i].skid, &answer);
+		answer.insn_va = sites->sites[i].va;
+		if (recover)
+			recover_at(recover, sites->sites[i].va, sites->sites[i].skid,
+				   &answer);
 		/* What was asked is what the answer is filed under. */
 		answer.va = sites->sites[i].va;
 		add_answer(&batch, &answer, sites->sites[i].skid);

@@ -267,6 +267,8 @@ static struct err *do_module(struct server *server, const struct channel_message
 	if (!module)
 		return unknown_module(vas.module_id);
 	TRY(module_recover(module, &recover));
+	if (!recover)
+		return err_new(ERR_UNSUPPORTED, "the module has no file");
 	return answers_module(&(struct answers_job){ server->channel, message->job,
 						     vas.module_id, JOB_MODULE },
 			      recover);

@@ -143,7 +143,7 @@ static struct err *open_elf(struct module *module)
 		return copy_of(module->elf_err);
 	module->has_tried_elf = true;
 	if (module->fds[PART_MAIN] < 0)
-		module->elf_err = err_new(ERR_NOT_FOUND, "the module has no file");
+		module->elf_err = err_new(ERR_UNSUPPORTED, "the module has no file");
 	else
 		module->elf_err = elf_open(module->fds[PART_MAIN], &module->main);
 	/* A damaged debug file is as good as none. */
@@ -176,9 +176,7 @@ struct err *module_recover(struct module *module, struct recover **ret_recover)
 					     module->fds[PART_ALT] };
 	const struct recover_options options = { 0 };
 
-	if (!module->recover && !module->recover_err && files.main_fd < 0)
-		module->recover_err = err_new(ERR_NOT_FOUND, "the module has no file");
-	if (!module->recover && !module->recover_err)
+	if (!module->recover && !module->recover_err && files.main_fd >= 0)
 		module->recover_err = recover_open(&files, &options, &module->recover);
 	*ret_recover = module->recover;
 	return copy_of(module->recover_err);
