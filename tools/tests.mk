@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Unit tests: tests/unit/DIR/test_X.c links DIR and the folders that DIR may include
 # (tools/layers.txt), so that one broken folder does not stop the tests of another.
-layers = $(filter $(ALL_DIRS),$1 $(shell sed -n 's/^$1: *//p' tools/layers.txt))
+deps   = $(filter $(ALL_DIRS),$(shell sed -n 's/^$1: *//p' tools/layers.txt))
+layers = $(sort $1 $(foreach d,$(call deps,$1),$d $(call deps,$d)))
 $(foreach d,$(ALL_DIRS),$(eval $B/lib/$d.a: $(filter-out $(MAINS),$(call objs,$d))))
 $B/lib/%.a:
 	@mkdir -p $(@D)
