@@ -109,7 +109,8 @@ static struct err *complain(const struct options *options, int why, const char *
 {
 	size_t index = optopt >= OPTION_BASE ? (size_t)(optopt - OPTION_BASE)
 					     : index_of_letter(options, optopt);
-	const char *name = index < options->count ? options->specs[index]->name : NULL;
+	const char *name =
+		optopt && index < options->count ? options->specs[index]->name : NULL;
 
 	if (why == ':' && name)
 		return err_new(ERR_INVALID, "--%s needs an argument: %s", name,

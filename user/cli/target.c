@@ -178,7 +178,8 @@ static struct err *find_named(const char *proc, const char *name,
 		    matches->count == TARGET_MAX_MATCHES)
 			continue;
 		if (read_candidate(proc, (uint32_t)pid, &found) &&
-		    is_called(&found, name) && found.state != 'Z')
+		    found.tgid == found.pid && is_called(&found, name) &&
+		    found.state != 'Z')
 			vec_push(matches, found);
 	}
 	closedir(folder);
