@@ -31,7 +31,7 @@ static uint64_t magnitude(int64_t value)
 
 static void add_part(struct flow_form *form, uint32_t node, int64_t factor)
 {
-	for (uint32_t i = 0; i < form->count; i++)
+	for (uint32_t i = 0; i < form->count && i < FLOW_MAX_TERMS; i++)
 		if (form->nodes[i] == node) {
 			form->factors[i] =
 				(int64_t)((uint64_t)form->factors[i] + (uint64_t)factor);
