@@ -53,6 +53,7 @@ struct session {
 	struct stream_writer *recorder;
 	struct abi_count counts[ABI_KINDS]; /* at the last second */
 	VEC(struct attachment) attached;
+	uint64_t end_ns; /* realtime, when sampling stopped */
 	bool quiet, ended;
 };
 
@@ -538,6 +539,7 @@ struct err *session_quiet(struct session *session)
 	merge_flush(session->merge);
 	count_losses(session, clock_ns());
 	session->quiet = true;
+	session->end_ns = realtime_ns();
 	live_flush(session->live, clock_ns() + 2 * LIVE_BUCKET_NS);
 	pump_workers(session);
 	stacks_flush(session->stacks);
@@ -565,7 +567,7 @@ void session_end(struct session *session)
 	stacks_flush(session->stacks);
 	/* Losses counted while the last stacks were unwound. */
 	live_flush(session->live, clock_ns() + 2 * LIVE_BUCKET_NS);
-	put_run(session, realtime_ns());
+	put_run(session, session->end_ns ? session->end_ns : realtime_ns());
 }
 
 struct explain_stats session_explain_stats(const struct session *session)
