@@ -232,6 +232,35 @@ static void put_answers(struct explain *explain, uint64_t module_id,
 	explain->stats.answers += answers->answer_count;
 }
 
+/* The question has an answer all the same: why there is none. */
+static void abstain(struct explain *explain, uint64_t module_id,
+		    const struct job_site *site, enum verdict verdict)
+{
+	struct fact fact = {
+		.kind = FACT_ANSWER,
+		.answer = { .module_id = module_id,
+			    .skid = site->skid,
+			    .answer = { .va = site->va,
+					.insn_va = site->va,
+					.verdict = verdict,
+					.type = "",
+					.path = "" } },
+	};
+
+	sink_put(explain->config.sink, &fact);
+}
+
+static void fail_sites(struct explain *explain, const struct subject *subject,
+		       enum topic topic, const struct job_site *sites, size_t count)
+{
+	enum verdict verdict =
+		is_poisoned(subject, topic) ? VERDICT_LIMIT : VERDICT_NO_DEBUG;
+
+	explain->stats.failed += count;
+	for (size_t i = 0; topic == TYPES && i < count; i++)
+		abstain(explain, subject->module_id, &sites[i], verdict);
+}
+
 /* Put the batch back to the front of the queue. */
 static void put_back(struct explain *explain, struct subject *subject,
 		     const struct batch *batch)
@@ -245,7 +274,8 @@ static void put_back(struct explain *explain, struct subject *subject,
 static void drop_waiting(struct explain *explain, struct subject *subject,
 			 enum topic topic)
 {
-	explain->stats.failed += subject->waiting[topic].count;
+	fail_sites(explain, subject, topic, subject->waiting[topic].data,
+		   subject->waiting[topic].count);
 	explain->stats.waiting -= subject->waiting[topic].count;
 	vec_fini(&subject->waiting[topic]);
 }
@@ -287,7 +317,7 @@ static void on_failure(struct explain *explain, struct batch *batch,
 	if (may_repeat(explain, subject, batch->topic, err))
 		put_back(explain, subject, batch);
 	else
-		explain->stats.failed += batch->count;
+		fail_sites(explain, subject, batch->topic, batch->sites, batch->count);
 }
 
 static void on_success(struct explain *explain, const struct batch *batch)
