@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/arena.h"
@@ -65,18 +66,36 @@ struct err *job_spawn(enum job_class class, const struct job_options *options,
 	return NULL;
 }
 
+/* Its socket is closed already: a worker at rest ends by itself, and the one that
+ * fetches has a folder to remove. */
+static pid_t reap(struct job_client *client, int *ret_status)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	pid_t got = 0;
+
+	for (int i = 0; client->class == JOB_FETCH && i < 100 && got == 0; i++) {
+		got = waitpid(client->pid, ret_status, WNOHANG);
+		if (got == 0)
+			nanosleep(&pause, NULL);
+	}
+	if (got)
+		return got;
+	kill(client->pid, SIGKILL);
+	do {
+		got = waitpid(client->pid, ret_status, 0);
+	} while (got < 0 && errno == EINTR);
+	return got;
+}
+
 /* Return: why it ended, from its wait status. */
 static struct err *cause_of_death(struct job_client *client)
 {
 	int status;
-	pid_t got;
 
 	if (!client->pid)
 		return err_new(ERR_CLOSED, "the worker is gone");
-	kill(client->pid, SIGKILL);
-	do {
-		got = waitpid(client->pid, &status, 0);
-	} while (got < 0 && errno == EINTR);
+	pid_t got = reap(client, &status);
+
 	client->pid = 0;
 	if (got < 0)
 		return err_new(ERR_CLOSED, "the worker is gone");

@@ -8,22 +8,31 @@
 
 #include <elfutils/debuginfod.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "core/mem.h"
 #include "worker/sandbox.h"
 
 #define CACHE_ENV "DEBUGINFOD_CACHE_PATH"
+#define FOLDER	  "/tmp/assay-fetch-"
 
 struct err *fetch_prepare(void)
 {
-	char folder[] = "/tmp/assay-fetch-XXXXXX";
+	char folder[] = FOLDER "XXXXXX";
 
 	if (!mkdtemp(folder))
 		return err_errno(errno, "create %s", folder);
+	/* Held until the end, so that others see that the folder is in use. */
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || flock(fd, LOCK_EX))
+		return err_errno(errno, "lock %s", folder);
 	if (geteuid() == 0 && chown(folder, SANDBOX_UID, SANDBOX_GID) && errno != EPERM)
 		return err_errno(errno, "chown %s", folder);
 	setenv(CACHE_ENV, folder, 1);
@@ -43,6 +52,26 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	else
 		unlink(path);
 	return 0;
+}
+
+/* What workers that were killed have left behind. */
+void fetch_tidy(void)
+{
+	glob_t found;
+
+	if (glob(FOLDER "*", GLOB_NOSORT, NULL, &found))
+		return;
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		CLEANUP(close)
+		int fd = open(found.gl_pathv[i],
+			      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+		if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB))
+			continue;
+		nftw(found.gl_pathv[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		rmdir(found.gl_pathv[i]);
+	}
+	globfree(&found);
 }
 
 static void empty_cache(void)
@@ -111,6 +140,7 @@ struct err *fetch_debug_file(const struct message_fetch *fetch, int *ret_fd)
 	empty_cache();
 	if (fd < 0)
 		return fetch_error(fd);
+	lseek(fd, 0, SEEK_SET);
 	*ret_fd = fd;
 	return NULL;
 }

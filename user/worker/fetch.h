@@ -16,10 +16,13 @@
 /* fetch_prepare() - a private folder for downloads; before the sandbox. */
 struct err *fetch_prepare(void);
 void fetch_finish(void);
+/* fetch_tidy() - remove the folders of workers that were killed; inside the sandbox, as
+ * whose user they were made. */
+void fetch_tidy(void);
 
 /**
  * fetch_debug_file() - @fetch->urls: http and https only, separated by spaces.
- * @ret_fd: read-only, already unlinked; the caller's.
+ * @ret_fd: at its beginning, already unlinked; the caller's.
  * Errors: ERR_NOT_FOUND, ERR_INVALID (urls), ERR_LIMIT (size or time), ERR_IO.
  */
 struct err *fetch_debug_file(const struct message_fetch *fetch, int *ret_fd);

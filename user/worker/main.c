@@ -100,6 +100,8 @@ int main(int argc, char **argv)
 		err = sandbox_enter(settings.serve.class, settings.serve.memory_bytes);
 	if (err)
 		return report(err_wrap(err, "sandbox"), MESSAGE_EXIT_SANDBOX);
+	if (fetches)
+		fetch_tidy();
 	err = serve(settings.fd, &settings.serve);
 	if (fetches)
 		fetch_finish();
