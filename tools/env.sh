@@ -38,7 +38,10 @@ need_packages() {
 	[ -e $policy ] || { printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy && made=1; }
 	# shellcheck disable=SC2086 # names is a list
 	{
-		apt-get -qy update && apt-get -qy install --no-install-recommends $names
+		# Another apt-get may be at work: wait for it.
+		{ apt-get -qy update || { sleep 10 && apt-get -qy update; }; } &&
+			apt-get -qy -o DPkg::Lock::Timeout=300 install \
+				--no-install-recommends $names
 	} >"$log" 2>&1 </dev/null
 	local status=$?
 	[ -z "$made" ] || rm -f $policy
