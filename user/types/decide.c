@@ -116,23 +116,6 @@ static bool has_inside(struct facts *facts, const struct item *outer,
 			      inner->type, inner->offset);
 }
 
-static void drop_inner(struct facts *facts, struct items *items)
-{
-	struct items kept = { .count = 0 };
-
-	for (size_t i = 0; i < items->count; i++) {
-		bool is_inner = false;
-
-		for (size_t k = 0; k < items->count && !is_inner; k++)
-			is_inner = k != i && items->data[k].fit >= items->data[i].fit &&
-				   has_inside(facts, &items->data[k], &items->data[i]);
-		if (!is_inner)
-			kept.data[kept.count++] = items->data[i];
-	}
-	if (kept.count)
-		*items = kept;
-}
-
 static int compare_items(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
@@ -153,6 +136,31 @@ static int compare_items(const void *a, const void *b)
 	if (x->type != y->type)
 		return x->type < y->type ? -1 : 1;
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* Return: the most direct of those dropped, by rank; false when none was. */
+static bool drop_inner(struct facts *facts, struct items *items, struct item *ret_inner)
+{
+	struct items kept = { .count = 0 };
+	bool has_dropped = false;
+
+	for (size_t i = 0; i < items->count; i++) {
+		bool is_inner = false;
+
+		for (size_t k = 0; k < items->count && !is_inner; k++)
+			is_inner = k != i && items->data[k].fit >= items->data[i].fit &&
+				   has_inside(facts, &items->data[k], &items->data[i]);
+		if (!is_inner) {
+			kept.data[kept.count++] = items->data[i];
+		} else if (!has_dropped ||
+			   compare_items(&items->data[i], ret_inner) < 0) {
+			*ret_inner = items->data[i];
+			has_dropped = true;
+		}
+	}
+	if (kept.count)
+		*items = kept;
+	return has_dropped;
 }
 
 /* ---- one struct around several */
@@ -386,11 +394,20 @@ static void choose(struct facts *facts, const struct flow_access *access,
 		   struct verdict_at *at)
 {
 	const struct item *best = items->data;
+	struct item inner;
+	bool has_inner = drop_inner(facts, items, &inner);
 
-	drop_inner(facts, items);
 	if (items->count > 1)
 		qsort(items->data, items->count, sizeof(*items->data), compare_items);
 	at->item = *best;
+	/* Objects that disagree, around a part that debug information names: the part. */
+	if (items->count > 1 && has_inner && inner.origin <= ORIGIN_PARAM &&
+	    inner.origin < best->origin && !inner.is_wrapped &&
+	    inner.fit >= DTYPE_STARTS) {
+		at->item = inner;
+		at->is_found = true;
+		return;
+	}
 	at->is_conflict = items->count > 1;
 	if (best->origin == ORIGIN_COMPARE && items->count > 1 &&
 	    (items->data[1].fit >= DTYPE_STARTS) == (best->fit >= DTYPE_STARTS)) {
