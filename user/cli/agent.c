@@ -255,6 +255,8 @@ static struct err *wait_ready(struct agent *agent)
 	    (text[5] == ' ' && !number_parse(text + 6, &agent->run_id)))
 		return err_new(ERR_FORMAT, "assayd said '%.40s' instead of being ready",
 			       text);
+	if (agent->background)
+		read_messages(agent);
 	take_messages(agent, true);
 	return NULL;
 }

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,12 +105,23 @@ static char *escape_glob(const char *path)
 	return str_take(&pattern);
 }
 
+/* Where Debian's packages put programs; dpkg takes a while to say no. */
+static bool is_system_path(const char *path)
+{
+	static const char *const roots[] = { "/usr/", "/bin/", "/sbin/", "/lib" };
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
+		if (str_starts(path, roots[i]))
+			return !str_starts(path, "/usr/local/");
+	return false;
+}
+
 static char *package_of(const char *path)
 {
 	CLEANUP(free) char *pattern = escape_glob(path);
 	char answer[ANSWER_MAX];
 
-	if (path[0] != '/' || access(DPKG_QUERY, X_OK))
+	if (!is_system_path(path) || access(DPKG_QUERY, X_OK))
 		return NULL;
 	ask_dpkg(pattern, answer);
 	char *package = debughint_package(answer);

@@ -65,6 +65,8 @@ struct err *output_table(struct output *out, const char *name, const char *title
 {
 	bool first = !out->started;
 
+	if (out->format == OUTPUT_TABLE && !table_rows(table))
+		return NULL;
 	out->started = true;
 	switch (out->format) {
 	case OUTPUT_JSON:

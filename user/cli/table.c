@@ -38,6 +38,9 @@ struct table *table_new(const struct column *columns, size_t count)
 {
 	struct table *table = mem_alloc(sizeof(*table));
 
+	if (count > TABLE_MAX_COLUMNS)
+		abort(); /* the store's limit is lower */
+
 	table->arena = arena_new();
 	table->count = count;
 	table->columns = arena_array(table->arena, count ? count : 1, sizeof(*columns));
@@ -185,13 +188,47 @@ static char *exact_text(enum column_kind kind, const struct cell *cell)
 	}
 }
 
-static int add_columns(const struct table *table, struct libscols_table *out, bool color)
+static size_t natural_width(const struct table *table, size_t column)
+{
+	size_t width = strlen(table->columns[column].head);
+
+	for (size_t row = 0; row < table->rows; row++) {
+		CLEANUP(free)
+		char *text = people_text(table->columns[column].kind,
+					 cell_at(table, row, column));
+		size_t length = text ? strlen(text) : 1;
+
+		width = length > width ? length : width;
+	}
+	return width;
+}
+
+/* Which columns people see; the others keep their place in programs' formats. */
+static void choose_columns(const struct table *table, int width, bool *ret_shown)
+{
+	size_t widths[TABLE_MAX_COLUMNS], sum = 0;
+
+	for (size_t i = 0; i < table->count; i++) {
+		ret_shown[i] = !(table->columns[i].flags & COLUMN_MACHINE);
+		widths[i] = ret_shown[i] ? natural_width(table, i) + 1 : 0;
+		sum += widths[i];
+	}
+	for (size_t i = table->count; width && i-- && sum > (size_t)width + 1;) {
+		if (!ret_shown[i] || !(table->columns[i].flags & COLUMN_SPARE))
+			continue;
+		ret_shown[i] = false;
+		sum -= widths[i];
+	}
+}
+
+static int add_columns(const struct table *table, const bool *shown,
+		       struct libscols_table *out, bool color)
 {
 	for (size_t i = 0; i < table->count; i++) {
 		const struct column *column = &table->columns[i];
 		int flags = 0;
 
-		if (column->flags & COLUMN_MACHINE)
+		if (!shown[i])
 			continue;
 		if (column->kind != COLUMN_TEXT)
 			flags |= SCOLS_FL_RIGHT;
@@ -210,18 +247,19 @@ static int add_columns(const struct table *table, struct libscols_table *out, bo
 	return 0;
 }
 
-static int add_row(const struct table *table, struct libscols_table *out, size_t row)
+static int add_row(const struct table *table, const bool *shown,
+		   struct libscols_table *out, size_t row)
 {
 	struct libscols_line *line = scols_table_new_line(out, NULL);
-	size_t shown = 0;
+	size_t at = 0;
 	int rc = line ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < table->count && !rc; i++) {
-		if (table->columns[i].flags & COLUMN_MACHINE)
+		if (!shown[i])
 			continue;
 		char *text = people_text(table->columns[i].kind, cell_at(table, row, i));
 
-		rc = scols_line_refer_data(line, shown++, text ? text : mem_strdup("-"));
+		rc = scols_line_refer_data(line, at++, text ? text : mem_strdup("-"));
 	}
 	return rc;
 }
@@ -243,7 +281,10 @@ struct err *table_print(const struct table *table, FILE *file, int width, bool c
 {
 	struct libscols_table *out = scols_new_table();
 	CLEANUP(free) char *text = NULL;
+	bool shown[TABLE_MAX_COLUMNS];
 	int rc = out ? 0 : -ENOMEM;
+
+	choose_columns(table, width, shown);
 
 	if (!rc) {
 		scols_table_enable_colors(out, color);
@@ -251,10 +292,10 @@ struct err *table_print(const struct table *table, FILE *file, int width, bool c
 						     : SCOLS_TERMFORCE_NEVER);
 		if (width)
 			scols_table_set_termwidth(out, (size_t)width);
-		rc = add_columns(table, out, color);
+		rc = add_columns(table, shown, out, color);
 	}
 	for (size_t row = 0; row < table->rows && !rc; row++)
-		rc = add_row(table, out, row);
+		rc = add_row(table, shown, out, row);
 	if (!rc && table->rows)
 		rc = scols_print_table_to_string(out, &text);
 	if (!rc && text)

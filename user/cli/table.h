@@ -37,7 +37,9 @@ enum column_flags {
 	COLUMN_CUT = 1,	    /* may be cut when the terminal is too narrow */
 	COLUMN_MACHINE = 2, /* not for people: only in TSV and JSON */
 	COLUMN_WRAP = 8,    /* may be broken into several lines instead */
-	COLUMN_IF_ANY = 4,  /* people see it only if a cell of it is not zero */
+	COLUMN_SPARE =
+		16, /* left out, the last one first, where the terminal is narrow */
+	COLUMN_IF_ANY = 4, /* people see it only if a cell of it is not zero */
 };
 
 struct column {
