@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/abi.h"
 #include "core/file.h"
 #include "core/log.h"
 #include "core/mem.h"
@@ -197,8 +198,11 @@ struct err *config_check(const struct config *config)
 {
 	struct target target;
 
+	uint32_t sources;
+
 	TRY(err_wrap(target_parse(config->target, &target), "target"));
 	target_fini(&target);
+	TRY(err_wrap(sources_parse(config->sources, &sources), "sources"));
 	if (config->ring_bytes & (config->ring_bytes - 1))
 		return err_new(ERR_INVALID, "ring: %llu is not a power of two",
 			       (unsigned long long)config->ring_bytes);
@@ -281,4 +285,40 @@ void target_fini(struct target *target)
 {
 	free(target->name);
 	target->name = NULL;
+}
+
+static struct err *add_source(const char *name, uint32_t *sources)
+{
+	static const struct {
+		const char *name;
+		uint32_t bits;
+	} known[] = {
+		{ "auto", 0 },
+		{ "clock", 1u << ABI_SOURCE_CLOCK },
+		{ "ibs", 1u << ABI_SOURCE_IBS },
+		{ "pebs", 1u << ABI_SOURCE_PEBS_LOAD | 1u << ABI_SOURCE_PEBS_STORE },
+		{ "page-fault", 1u << ABI_SOURCE_PAGE_FAULT },
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+		if (strcmp(known[i].name, name))
+			continue;
+		*sources |= known[i].bits;
+		return NULL;
+	}
+	return err_new(ERR_INVALID, "'%s' is none of auto, clock, ibs, pebs, page-fault",
+		       name);
+}
+
+struct err *sources_parse(const char *text, uint32_t *ret_sources)
+{
+	CLEANUP(free) char *list = mem_strdup(text);
+	uint32_t sources = 0;
+	char *save = NULL;
+
+	for (char *name = strtok_r(list, ", ", &save); name;
+	     name = strtok_r(NULL, ", ", &save))
+		TRY(add_source(name, &sources));
+	*ret_sources = sources;
+	return NULL;
 }

@@ -68,6 +68,9 @@ struct err *config_check(const struct config *config);
 /* config_print() - a commented assayd.conf with the present values. */
 void config_print(const struct config *config, FILE *out);
 
+/* sources_parse() - "auto" is 0, otherwise 1 << enum abi_source of each name, or-ed. */
+struct err *sources_parse(const char *text, uint32_t *ret_sources);
+
 struct err *target_parse(const char *text, struct target *ret_target);
 void target_fini(struct target *target);
 

@@ -182,30 +182,6 @@ static void fill_meta(struct session *session)
 	free(boot);
 }
 
-static struct err *add_source(const char *name, uint32_t *sources)
-{
-	static const struct {
-		const char *name;
-		uint32_t bits;
-	} known[] = {
-		{ "auto", 0 },
-		{ "clock", 1u << ABI_SOURCE_CLOCK },
-		{ "ibs", 1u << ABI_SOURCE_IBS },
-		{ "pebs", 1u << ABI_SOURCE_PEBS_LOAD | 1u << ABI_SOURCE_PEBS_STORE },
-		{ "page-fault", 1u << ABI_SOURCE_PAGE_FAULT },
-	};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		if (strcmp(known[i].name, name))
-			continue;
-		*sources |= known[i].bits;
-		return NULL;
-	}
-	return err_new(ERR_INVALID,
-		       "sources: '%s' is none of auto, clock, ibs, pebs, page-fault",
-		       name);
-}
-
 static struct err *start_probes(struct session *session)
 {
 	const struct config *config = session->config.config;
@@ -218,12 +194,8 @@ static struct err *start_probes(struct session *session)
 		.self_pids = { (uint32_t)getpid(), (uint32_t)getppid() },
 		.self_count = 2,
 	};
-	CLEANUP(free) char *list = mem_strdup(config->sources);
-	char *save = NULL;
 
-	for (char *name = strtok_r(list, ", ", &save); name;
-	     name = strtok_r(NULL, ", ", &save))
-		TRY(add_source(name, &probe.sources));
+	TRY(sources_parse(config->sources, &probe.sources));
 	TRY(broker_start(session->config.broker, &probe, &session->fds,
 			 &session->sources));
 	return ring_open(&session->fds, &session->ring);

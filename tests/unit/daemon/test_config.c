@@ -61,6 +61,7 @@ static void a_bad_file_names_its_line_and_changes_nothing(void **state)
 		{ "nonsense = 1\n", ":1", "unknown setting" },
 		{ "[sampling]\nring = 3000000\n", "", "power of two" },
 		{ "[sampling]\ntarget = everything\n", "", "everything" },
+		{ "sources = clock, pebbles\n", "", "pebbles" },
 		{ "keep_1s = 8d\n", "", "must not fall" },
 		{ "quota = 99999999999999999999G\n", ":1", "quota" },
 		{ "what is this\n", ":1", "key = value" },
