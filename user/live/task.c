@@ -132,8 +132,10 @@ static bool is_over(const struct reaping *reaping, const struct process *process
 {
 	if (process->last_ns >= reaping->before_ns)
 		return false;
-	return reaping->idle_too ||
-	       (process->exit_ns && process->exit_ns < reaping->before_ns);
+	/* Side-band tells of everybody's mappings; nobody sampled this one. */
+	if (reaping->idle_too || (!process->known && !process->charged))
+		return true;
+	return process->exit_ns && process->exit_ns < reaping->before_ns;
 }
 
 static bool reap_slot(const void *key, void *value, void *ctx)

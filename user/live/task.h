@@ -58,7 +58,8 @@ struct process *tasks_find(struct tasks *tasks, uint32_t pid, uint64_t start_ns,
 struct process *tasks_put(struct tasks *tasks, uint32_t pid, uint64_t start_ns,
 			  uint64_t time_ns);
 
-/* tasks_reap() - drop those that exited before @before_ns; @gone sees each first. */
+/* tasks_reap() - drop those that exited before @before_ns, and those that were neither
+ * announced nor charged and not heard of since; @gone sees each first. */
 typedef void (*tasks_fn)(void *ctx, struct process *process);
 void tasks_reap(struct tasks *tasks, uint64_t before_ns, tasks_fn gone, void *ctx);
 
