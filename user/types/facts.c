@@ -325,6 +325,7 @@ static bool rank(struct facts *facts, const struct candidate *from, uint32_t wid
 
 		ranked.misfit = type->bytes != width;
 		ranked.candidate.origin++;
+		is_wrapped = from->offset < 0 || from->offset >= bytes;
 		ranked.candidate.offset = (from->offset % bytes + bytes) % bytes;
 	} else {
 		return false;
