@@ -18,7 +18,8 @@ struct item {
 	int64_t offset;
 	int origin, order;
 	enum dtype_fit fit;
-	bool is_wrapped, is_struct;
+	bool is_wrapped, is_struct,
+		is_derived; /* is_derived: not from debug information */
 };
 
 struct items {
@@ -95,7 +96,8 @@ static void put_candidates(struct facts *facts, const struct flow_access *access
 		const struct candidate *from = &found->data[i];
 		struct item item = { .type = from->type,
 				     .offset = from->offset,
-				     .origin = from->origin };
+				     .origin = from->origin,
+				     .is_derived = !from->is_direct };
 
 		if (!facts_fix(facts, &item.type, &item.offset, &item.is_wrapped))
 			continue;
@@ -131,6 +133,8 @@ static int compare_items(const void *a, const void *b)
 		return (int)y->fit - (int)x->fit;
 	if (x->origin != y->origin)
 		return x->origin - y->origin;
+	if (x->is_derived != y->is_derived)
+		return x->is_derived - y->is_derived;
 	if (x->order != y->order)
 		return x->order - y->order;
 	if (x->type != y->type)

@@ -106,7 +106,11 @@ static void offer(struct candidates *list, uint32_t type, int64_t offset, uint8_
 {
 	if (list->count < CANDIDATES_MAX)
 		list->data[list->count++] =
-			(struct candidate){ type, offset, origin, is_indexed };
+			(struct candidate){ .type = type,
+					    .offset = offset,
+					    .origin = origin,
+					    .is_indexed = is_indexed,
+					    .is_direct = origin <= ORIGIN_PARAM };
 }
 
 static void offer_normal(struct facts *facts, struct candidates *list, uint32_t type,
@@ -202,6 +206,8 @@ static void offer_facts(struct facts *facts, const struct flow_access *access,
 			offset = unbias(facts, set->data[i].type, offset, access);
 		offer(list, set->data[i].type, offset, set->data[i].origin,
 		      access->index.node != FLOW_NONE);
+		if (list->count)
+			list->data[list->count - 1].is_direct |= set->data[i].is_direct;
 	}
 }
 

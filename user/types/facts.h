@@ -111,7 +111,7 @@ struct candidate {
 	uint32_t type;
 	int64_t offset; /* of the access in it; not yet checked against its size */
 	uint8_t origin;
-	bool is_indexed;
+	bool is_indexed, is_direct;
 };
 
 struct candidates {
