@@ -79,7 +79,7 @@ $ assay types --db shop.db --json -n 1
 $ COLUMNS=60 assay types --db shop.db --by field -n 1 | head -2
 | TYPE          FIELD  OFFSET SAMPLES SHARE OF TYPE PROVENANCE
 | struct client argv[]     64     300 30.0%  100.0% join
-$ COLUMNS=45 assay types --db shop.db --by field -n 1 | head -2 | awk 'length($0) > 45 { print "too wide" } NR == 2'
+$ COLUMNS=48 assay types --db shop.db --by field -n 1 | head -2 | awk 'length($0) > 48 { print "too wide" } NR == 2'
 | {*} 64     300 30.0% join
 
 $ assay stacks --db shop.db

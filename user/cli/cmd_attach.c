@@ -3,7 +3,7 @@
  * Two ways: a daemon that runs is asked to watch one more target, and its database is
  * read; otherwise, or when the database is named, assayd is started for this once.
  */
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -19,7 +19,8 @@
 
 #define ATTACH_MAX_HZ 10000
 #define FLUSH_MS      60000
-#define TYPES_WAIT_NS 30000000000ull
+#define TYPES_WAIT_NS 10000000000ull
+#define CHILDREN_MAX  65536
 
 static const struct option_spec options[] = {
 	{ "for", 0, OPTION_DURATION, "TIME", "how long (10s, 500ms, 5m); until Ctrl-C", 0,
@@ -37,7 +38,7 @@ static const struct option_spec options[] = {
 struct lease {
 	struct control *control;
 	char *target, *db;
-	uint64_t run_id, start_ns, unexplained;
+	uint64_t run_id, unexplained;
 };
 
 static struct err *take_lease(void *ctx, const struct command_args *args)
@@ -108,6 +109,11 @@ static struct err *wait_types(const struct cli *cli, struct lease *lease)
 		err = ask_plain(lease, COMMAND_TYPES_QUEUE, NULL, take_queue);
 	} while (!err && lease->unexplained && !stop_flag && clock_ns() < end_ns);
 	progress_end(&progress);
+	if (!err && lease->unexplained)
+		cli_note(cli,
+			 "%llu addresses still wait for their types: see 'assay types' "
+			 "later",
+			 (unsigned long long)lease->unexplained);
 	return err;
 }
 
@@ -140,6 +146,31 @@ static void sleep_for(const struct cli *cli, const char *what, uint64_t for_ns)
 	progress_end(&progress);
 }
 
+/*
+ * The daemon may watch more than our target, so the report is narrowed: to the process,
+ * or, if it has children, to those that are called as it is. @ret_comm: allocated.
+ */
+static void narrow_scope(const char *target, struct report_scope *scope, char **ret_comm)
+{
+	unsigned pid;
+
+	if (sscanf(target, "pid:%u", &pid) != 1)
+		return;
+	CLEANUP(free) char *path = mem_printf("/proc/%u/task/%u/children", pid, pid);
+	CLEANUP(free) char *comm_path = mem_printf("/proc/%u/comm", pid);
+	CLEANUP(free) char *children = NULL;
+	struct err *err = file_read(path, CHILDREN_MAX, &children, NULL);
+
+	if (!err && *children)
+		err = file_read(comm_path, CHILDREN_MAX, ret_comm, NULL);
+	err_free(err);
+	if (*ret_comm)
+		(*ret_comm)[strcspn(*ret_comm, "\n")] = 0;
+	else
+		scope->pid = pid;
+	scope->process = *ret_comm;
+}
+
 static struct err *attach_daemon(struct cli *cli, struct lease *lease, const char *label)
 {
 	uint64_t for_ns = option_number(&cli->options, "for", 0);
@@ -147,7 +178,10 @@ static struct err *attach_daemon(struct cli *cli, struct lease *lease, const cha
 	if (option_given(&cli->options, "rate"))
 		return cli_usage(cli, "the running daemon's rate is a setting of "
 				      "its own; name a --db to sample apart");
-	lease->start_ns = realtime_ns();
+	struct report_scope scope = { .since_ns = realtime_ns() };
+	CLEANUP(free) char *comm = NULL;
+
+	narrow_scope(lease->target, &scope, &comm);
 	TRY(ask_attach(lease, for_ns));
 	if (option_given(&cli->options, "background")) {
 		cli_note(cli, "the daemon samples %s", label);
@@ -157,9 +191,7 @@ static struct err *attach_daemon(struct cli *cli, struct lease *lease, const cha
 
 	sleep_for(cli, what, for_ns);
 	TRY(end_lease(cli, lease));
-	struct report_scope scope = { .run_id = lease->run_id,
-				      .since_ns = lease->start_ns };
-
+	scope.run_id = lease->run_id;
 	return report_types(&cli->out, lease->db, &scope);
 }
 

@@ -14,11 +14,13 @@
 #include "cli/report.h"
 #include "core/file.h"
 #include "core/mem.h"
+#include "core/str.h"
 #include "probe/machine.h"
 
 struct doctor {
 	struct cli *cli;
 	struct table *table;
+	struct str advice; /* for people, below the table: it is too long for a cell */
 	enum machine_state worst;
 };
 
@@ -30,6 +32,9 @@ static void put_row(struct doctor *doctor, const char *name, enum machine_state 
 	table_text(doctor->table, 1, name);
 	table_text(doctor->table, 2, value);
 	table_text(doctor->table, 3, advice);
+	if (*advice)
+		str_printf(&doctor->advice, "%s: %s: %s\n", machine_state_name(state),
+			   name, advice);
 	if (state > doctor->worst)
 		doctor->worst = state;
 }
@@ -142,6 +147,8 @@ static void put_verdict(struct doctor *doctor)
 	struct output *out = &doctor->cli->out;
 
 	output_gap(out);
+	if (out->format == OUTPUT_TABLE)
+		fprintf(out->file, "%s\n", str_text(&doctor->advice));
 	if (doctor->worst == MACHINE_FAIL)
 		output_note(out, "attaching cannot work before the rows marked fail "
 				 "are mended.");
@@ -156,7 +163,7 @@ static struct err *run_doctor(struct cli *cli)
 		{ "state", "STATE", COLUMN_TEXT, 0 },
 		{ "name", "WHAT", COLUMN_TEXT, 0 },
 		{ "value", "FOUND", COLUMN_TEXT, COLUMN_WRAP },
-		{ "advice", "WHAT TO DO", COLUMN_TEXT, COLUMN_WRAP },
+		{ "advice", "WHAT TO DO", COLUMN_TEXT, COLUMN_MACHINE },
 	};
 	CLEANUP(table_free) struct table *table = table_new(columns, 4);
 	struct doctor doctor = { .cli = cli, .table = table };
@@ -166,11 +173,13 @@ static struct err *run_doctor(struct cli *cli)
 	put_database(&doctor);
 	put_daemon(&doctor);
 	put_debuginfo(&doctor);
-	TRY(output_table(&cli->out, "checks", NULL, table));
+	struct err *err = output_table(&cli->out, "checks", NULL, table);
+
 	put_verdict(&doctor);
+	str_fini(&doctor.advice);
 	if (doctor.worst == MACHINE_FAIL)
 		cli->status = EXIT_FAILED;
-	return NULL;
+	return err;
 }
 
 const struct cmd cmd_doctor = {

@@ -43,7 +43,7 @@ static const struct column looks[] = {
 	{ "function", "FUNCTION", COLUMN_TEXT, COLUMN_CUT },
 	{ "module", "MODULE", COLUMN_TEXT, COLUMN_CUT },
 	{ "top_type", "TOP TYPE", COLUMN_TEXT, COLUMN_CUT },
-	{ "folded", "STACK", COLUMN_TEXT, COLUMN_CUT },
+	{ "folded", "STACK", COLUMN_TEXT, COLUMN_CUT_LEFT },
 	{ "sources", "SOURCES", COLUMN_TEXT, COLUMN_CUT },
 	{ "target", "TARGET", COLUMN_TEXT, COLUMN_CUT },
 	{ "start_at_ns", "START", COLUMN_TIME, 0 },

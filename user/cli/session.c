@@ -20,6 +20,17 @@ char *session_path(const char *path)
 	return mem_printf("%s/%s", folder, path);
 }
 
+/* Whatever fails first without privileges: what is missing is the better answer. */
+static struct err *with_reason(struct err *err)
+{
+	struct err *reason = err ? machine_require() : NULL;
+
+	if (!reason)
+		return err;
+	err_free(err);
+	return reason;
+}
+
 struct err *session_db(const struct cli *cli, char **ret_path)
 {
 	CLEANUP(free) char *path = session_path(report_db_path(cli));
@@ -28,7 +39,7 @@ struct err *session_db(const struct cli *cli, char **ret_path)
 		CLEANUP(free) char *folder = mem_strdup(path);
 
 		*strrchr(folder, '/') = 0;
-		TRY(file_mkdirs(folder));
+		TRY(with_reason(file_mkdirs(folder)));
 	}
 	*ret_path = take(path);
 	return NULL;
@@ -37,12 +48,8 @@ struct err *session_db(const struct cli *cli, char **ret_path)
 struct err *session_start(const struct agent_config *config, struct agent **ret_agent)
 {
 	struct err *err = agent_start(config, ret_agent);
-	struct err *machine = err && !config->replay ? machine_require() : NULL;
 
-	if (!machine)
-		return err;
-	err_free(err);
-	return machine;
+	return config->replay ? err : with_reason(err);
 }
 
 struct wait {

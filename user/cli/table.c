@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Cells keep what they were given; each printer asks the column's kind how to write it.
- * libsmartcols does the widths, and escapes what is not printable: comm names and paths
- * come from other people's processes.
+ * libsmartcols pads; which columns fit a terminal, and what is cut, is decided here,
+ * because a call path must keep its end. Control bytes are replaced: comm names and
+ * paths come from other people's processes.
  */
 #include "cli/table.h"
 
@@ -15,6 +16,8 @@
 #include "core/arena.h"
 #include "core/str.h"
 #include "core/vec.h"
+
+#define TABLE_MIN_CUT 6 /* what a cut column keeps */
 
 enum cell_kind { CELL_NONE, CELL_TEXT, CELL_NUMBER, CELL_REAL };
 
@@ -163,7 +166,7 @@ static char *people_text(enum column_kind kind, const struct cell *cell)
 {
 	switch (cell->kind) {
 	case CELL_TEXT:
-		return mem_strdup(cell->text);
+		return text_safe(cell->text);
 	case CELL_NUMBER:
 		return people_number(kind, cell->number);
 	case CELL_REAL:
@@ -203,37 +206,85 @@ static size_t natural_width(const struct table *table, size_t column)
 	return width;
 }
 
-/* Which columns people see; the others keep their place in programs' formats. */
-static void choose_columns(const struct table *table, int width, bool *ret_shown)
-{
-	size_t widths[TABLE_MAX_COLUMNS], sum = 0;
+/* How people see a table. Columns that are not shown keep their place for programs. */
+struct layout {
+	bool shown[TABLE_MAX_COLUMNS];
+	size_t widths[TABLE_MAX_COLUMNS];
+};
 
-	for (size_t i = 0; i < table->count; i++) {
-		ret_shown[i] = !(table->columns[i].flags & COLUMN_MACHINE);
-		widths[i] = ret_shown[i] ? natural_width(table, i) + 1 : 0;
-		sum += widths[i];
-	}
-	for (size_t i = table->count; width && i-- && sum > (size_t)width + 1;) {
-		if (!ret_shown[i] || !(table->columns[i].flags & COLUMN_SPARE))
-			continue;
-		ret_shown[i] = false;
-		sum -= widths[i];
+static bool may_cut(const struct table *table, size_t column)
+{
+	return table->columns[column].flags & (COLUMN_CUT | COLUMN_CUT_LEFT);
+}
+
+/* Take what is too much from the widest column that may be cut, down to the next one. */
+static void cut_columns(const struct table *table, struct layout *layout, size_t excess)
+{
+	while (excess) {
+		size_t widest = 0, width = TABLE_MIN_CUT;
+
+		for (size_t i = 0; i < table->count; i++)
+			if (layout->shown[i] && may_cut(table, i) &&
+			    layout->widths[i] > width)
+				width = layout->widths[widest = i];
+		if (width == TABLE_MIN_CUT)
+			return;
+		layout->widths[widest]--;
+		excess--;
 	}
 }
 
-static int add_columns(const struct table *table, const bool *shown,
+static void make_layout(const struct table *table, int width, struct layout *layout)
+{
+	size_t sum = 0, room = width > 0 ? (size_t)width + 1 : 0;
+
+	for (size_t i = 0; i < table->count; i++) {
+		layout->shown[i] = !(table->columns[i].flags & COLUMN_MACHINE);
+		layout->widths[i] = layout->shown[i] ? natural_width(table, i) : 0;
+		sum += layout->shown[i] ? layout->widths[i] + 1 : 0;
+	}
+	for (size_t i = table->count; room && i-- && sum > room;) {
+		if (!layout->shown[i] || !(table->columns[i].flags & COLUMN_SPARE))
+			continue;
+		layout->shown[i] = false;
+		sum -= layout->widths[i] + 1;
+	}
+	if (room && sum > room)
+		cut_columns(table, layout, sum - room);
+}
+
+/* Shorten @text in place to @width bytes; dots mark where. Bytes of one letter stay. */
+static void cut_text(char *text, size_t width, bool left)
+{
+	size_t length = strlen(text), drop;
+
+	if (length <= width || width < 4)
+		return;
+	drop = length - width + 2;
+	if (left) {
+		while ((text[drop] & 0xc0) == 0x80)
+			drop++;
+		memmove(text + 2, text + drop, length - drop + 1);
+		memcpy(text, "..", 2);
+		return;
+	}
+	length -= drop;
+	while (length && (text[length] & 0xc0) == 0x80)
+		length--;
+	strcpy(text + length, "..");
+}
+
+static int add_columns(const struct table *table, const struct layout *layout,
 		       struct libscols_table *out, bool color)
 {
 	for (size_t i = 0; i < table->count; i++) {
 		const struct column *column = &table->columns[i];
 		int flags = 0;
 
-		if (!shown[i])
+		if (!layout->shown[i])
 			continue;
 		if (column->kind != COLUMN_TEXT)
 			flags |= SCOLS_FL_RIGHT;
-		if (column->flags & COLUMN_CUT)
-			flags |= SCOLS_FL_TRUNC;
 		if (column->flags & COLUMN_WRAP)
 			flags |= SCOLS_FL_WRAP;
 		struct libscols_column *made =
@@ -247,7 +298,7 @@ static int add_columns(const struct table *table, const bool *shown,
 	return 0;
 }
 
-static int add_row(const struct table *table, const bool *shown,
+static int add_row(const struct table *table, const struct layout *layout,
 		   struct libscols_table *out, size_t row)
 {
 	struct libscols_line *line = scols_table_new_line(out, NULL);
@@ -255,10 +306,13 @@ static int add_row(const struct table *table, const bool *shown,
 	int rc = line ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < table->count && !rc; i++) {
-		if (!shown[i])
+		if (!layout->shown[i])
 			continue;
 		char *text = people_text(table->columns[i].kind, cell_at(table, row, i));
 
+		if (text && may_cut(table, i))
+			cut_text(text, layout->widths[i],
+				 table->columns[i].flags & COLUMN_CUT_LEFT);
 		rc = scols_line_refer_data(line, at++, text ? text : mem_strdup("-"));
 	}
 	return rc;
@@ -281,10 +335,10 @@ struct err *table_print(const struct table *table, FILE *file, int width, bool c
 {
 	struct libscols_table *out = scols_new_table();
 	CLEANUP(free) char *text = NULL;
-	bool shown[TABLE_MAX_COLUMNS];
+	struct layout layout;
 	int rc = out ? 0 : -ENOMEM;
 
-	choose_columns(table, width, shown);
+	make_layout(table, width, &layout);
 
 	if (!rc) {
 		scols_table_enable_colors(out, color);
@@ -292,10 +346,10 @@ struct err *table_print(const struct table *table, FILE *file, int width, bool c
 						     : SCOLS_TERMFORCE_NEVER);
 		if (width)
 			scols_table_set_termwidth(out, (size_t)width);
-		rc = add_columns(table, shown, out, color);
+		rc = add_columns(table, &layout, out, color);
 	}
 	for (size_t row = 0; row < table->rows && !rc; row++)
-		rc = add_row(table, shown, out, row);
+		rc = add_row(table, &layout, out, row);
 	if (!rc && table->rows)
 		rc = scols_print_table_to_string(out, &text);
 	if (!rc && text)

@@ -34,9 +34,10 @@ enum column_kind {
 };
 
 enum column_flags {
-	COLUMN_CUT = 1,	    /* may be cut when the terminal is too narrow */
-	COLUMN_MACHINE = 2, /* not for people: only in TSV and JSON */
-	COLUMN_WRAP = 8,    /* may be broken into several lines instead */
+	COLUMN_CUT = 1,	      /* may be cut when the terminal is too narrow */
+	COLUMN_CUT_LEFT = 32, /* likewise, but the end is what matters */
+	COLUMN_MACHINE = 2,   /* not for people: only in TSV and JSON */
+	COLUMN_WRAP = 8,      /* may be broken into several lines instead */
 	COLUMN_SPARE =
 		16, /* left out, the last one first, where the terminal is narrow */
 	COLUMN_IF_ANY = 4, /* people see it only if a cell of it is not zero */

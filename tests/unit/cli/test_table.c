@@ -56,9 +56,9 @@ static void people_get_units_on_the_right_and_no_machine_columns(void **state)
 	char *text = print(table, PEOPLE);
 
 	(void)state;
-	assert_string_equal(text, "TYPE          SAMPLES SHARE\n"
-				  "struct dict      123k 50.0%\n"
-				  "a\\x09b\\x0ac\\d       7     -\n");
+	assert_string_equal(text, "TYPE        SAMPLES SHARE\n"
+				  "struct dict    123k 50.0%\n"
+				  "a?b?c\\d           7     -\n");
 	free(text);
 	table_free(table);
 }
