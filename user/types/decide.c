@@ -75,7 +75,9 @@ static void put_direct(struct facts *facts, uint32_t number, struct items *items
 	for (; lo > 0 && facts->direct.data[lo - 1].access == number; lo--, order++) {
 		const struct direct *direct = &facts->direct.data[lo - 1];
 		struct item item = { .type = direct->type,
-				     .offset = direct->offset + access->disp,
+				     .offset = facts_unbias(facts, direct->type,
+							    direct->offset + access->disp,
+							    access),
 				     .origin = ORIGIN_DIRECT,
 				     .order = order };
 

@@ -60,7 +60,7 @@ void facts_add(struct facts *facts, uint32_t node, const struct clue *new_fact)
 
 	if (node < 2 || node == FLOW_NONE)
 		return;
-	fact.type = dtype_whole(types, fact.type);
+	fact.type = unit_own(facts->recover, facts->unit, dtype_whole(types, fact.type));
 	if (dtype_get(types, fact.type)->kind == DTYPE_ARRAY) {
 		int64_t before = fact.offset;
 
@@ -120,6 +120,25 @@ static void offer_normal(struct facts *facts, struct candidates *list, uint32_t 
 	offer(list, type, offset, origin, is_indexed);
 }
 
+int64_t facts_unbias(struct facts *facts, uint32_t type, int64_t offset,
+		     const struct flow_access *access)
+{
+	struct dtypes *types = facts->recover->types;
+	uint64_t bytes = dtype_get(types, type)->bytes, step;
+	int64_t bias;
+
+	if (access->index.node == FLOW_NONE || !dtype_is_aggregate(types, type) || !bytes)
+		return offset;
+	step = flow_multiple(facts->flow, access->index) * access->scale;
+	if (unit_steps(facts->unit, type) && !(step % bytes))
+		return offset;
+	bias = flow_constant(facts->flow, access->index) * access->scale;
+	if (bias && !dtype_in_array(types, type, offset) &&
+	    dtype_in_array(types, type, offset + bias))
+		return offset + bias;
+	return offset;
+}
+
 #define LOWEST_ADDRESS 0x1000
 
 static void offer_global(struct facts *facts, const struct flow_access *access,
@@ -133,8 +152,9 @@ static void offer_global(struct facts *facts, const struct flow_access *access,
 		return;
 	global = dwarf_global_at(facts->recover->dwarf, va, &offset);
 	if (global) {
-		offer_normal(facts, list, global->type, (int64_t)offset, ORIGIN_PARAM,
-			     is_indexed);
+		offer_normal(facts, list, global->type,
+			     facts_unbias(facts, global->type, (int64_t)offset, access),
+			     ORIGIN_PARAM, is_indexed);
 		return;
 	}
 	/* the displacement may have led out of it, with an index that leads back in */
@@ -174,24 +194,6 @@ static void offer_frame(struct facts *facts, const struct flow_access *access,
 			      is_indexed);
 }
 
-/* A constant folded into the index moves the displacement off the array: put it back,
- * but only if the array is where it leads. */
-static int64_t unbias(struct facts *facts, uint32_t type, int64_t offset,
-		      const struct flow_access *access)
-{
-	struct dtypes *types = facts->recover->types;
-	int64_t bias;
-
-	if (access->index.node == FLOW_NONE || !dtype_is_aggregate(types, type) ||
-	    unit_steps(facts->unit, type))
-		return offset;
-	bias = flow_constant(facts->flow, access->index) * access->scale;
-	if (bias && !dtype_in_array(types, type, offset) &&
-	    dtype_in_array(types, type, offset + bias))
-		return offset + bias;
-	return offset;
-}
-
 static void offer_facts(struct facts *facts, const struct flow_access *access,
 			struct flow_ref ref, bool is_index, struct candidates *list)
 {
@@ -203,7 +205,7 @@ static void offer_facts(struct facts *facts, const struct flow_access *access,
 		int64_t offset = set->data[i].offset + ref.delta + access->disp;
 
 		if (!is_index)
-			offset = unbias(facts, set->data[i].type, offset, access);
+			offset = facts_unbias(facts, set->data[i].type, offset, access);
 		offer(list, set->data[i].type, offset, set->data[i].origin,
 		      access->index.node != FLOW_NONE);
 		if (list->count)

@@ -123,6 +123,11 @@ struct candidates {
 void facts_candidates(struct facts *facts, const struct flow_access *access,
 		      struct candidates *ret_candidates);
 
+/* facts_unbias() - a constant folded into the index moves the displacement off the
+ * array: the offset with it put back, if an array is where it leads. */
+int64_t facts_unbias(struct facts *facts, uint32_t type, int64_t offset,
+		     const struct flow_access *access);
+
 /* facts_fix() - bring the offset into the type; whole elements may be skipped only where
  * the type is stepped through. Return false when it cannot be. */
 bool facts_fix(struct facts *facts, uint32_t *type, int64_t *offset, bool *ret_wrapped);

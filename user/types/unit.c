@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "core/intern.h"
 #include "core/mem.h"
 
 #define MAX_INNER	(1u << 20) /* containments listed of one unit */
@@ -25,6 +26,7 @@ struct unit *unit_new(uint32_t number)
 
 	unit->number = number;
 	unit->visible = map_new(sizeof(uint32_t), 1);
+	unit->by_name = map_new(sizeof(uint64_t), sizeof(uint32_t));
 	unit->stepped = map_new(sizeof(uint32_t), 1);
 	unit->votes = map_new(sizeof(struct place_key), sizeof(uint32_t));
 	unit->learnt = map_new(sizeof(struct place_key), sizeof(uint32_t));
@@ -36,6 +38,7 @@ void unit_free(struct unit *unit)
 	if (!unit)
 		return;
 	map_free(unit->visible);
+	map_free(unit->by_name);
 	map_free(unit->stepped);
 	map_free(unit->votes);
 	map_free(unit->learnt);
@@ -65,6 +68,11 @@ static void see(void *ctx, uint32_t type)
 	if (!dtype_is_aggregate(types, type))
 		return;
 	map_put(load->unit->visible, &type, &is_new);
+	if (is_new && shape->name) {
+		uint64_t hash = hash_text(shape->name, 0);
+
+		*(uint32_t *)map_put(load->unit->by_name, &hash, NULL) = type;
+	}
 	if (!is_new || shape->kind != DTYPE_STRUCT || !shape->member_count)
 		return;
 
@@ -87,6 +95,21 @@ void unit_load(struct recover *recover, struct unit *unit)
 		return;
 	unit->has_types = true;
 	dwarf_unit_types(recover->dwarf, unit->number, see, &load);
+}
+
+uint32_t unit_own(struct recover *recover, struct unit *unit, uint32_t type)
+{
+	const struct dtype *shape = dtype_get(recover->types, type);
+	const uint32_t *own;
+	uint64_t hash;
+
+	if ((!dtype_is_aggregate(recover->types, type) &&
+	     shape->kind != DTYPE_INCOMPLETE) ||
+	    !shape->name || !unit->has_types || unit_sees(unit, type))
+		return type;
+	hash = hash_text(shape->name, 0);
+	own = map_find(unit->by_name, &hash);
+	return own ? *own : type;
 }
 
 bool unit_sees(const struct unit *unit, uint32_t type)

@@ -34,6 +34,7 @@ struct unit {
 	uint32_t number;
 	bool has_types, has_containers, is_learnt;
 	struct map *visible; /* type id -> char */
+	struct map *by_name; /* hash of the name -> type id */
 	struct map *stepped; /* type id -> char: elements of arrays */
 	VEC(struct unit_flex) flex;
 	VEC(struct unit_inner) inner; /* sorted by type */
@@ -46,6 +47,9 @@ void unit_free(struct unit *unit); /* NULL is fine */
 
 /* unit_load() - visible types, stepped ones, flexible headers; once. */
 void unit_load(struct recover *recover, struct unit *unit);
+/* unit_own() - the unit's own struct of that name where @type is another unit's (or only
+ * declared): structs of one name may differ between units. */
+uint32_t unit_own(struct recover *recover, struct unit *unit, uint32_t type);
 bool unit_sees(const struct unit *unit, uint32_t type);
 bool unit_steps(const struct unit *unit, uint32_t type);
 void unit_add_step(struct unit *unit, uint32_t type);
