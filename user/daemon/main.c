@@ -21,6 +21,7 @@
 #include "daemon/control.h"
 #include "daemon/daemon.h"
 #include "daemon/privilege.h"
+#include "daemon/replay.h"
 
 static struct err *check_privileges(void)
 {
@@ -124,6 +125,8 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	log_set_level((enum log_level)log_level_parse(options.config.log_level));
+	if (options.replay)
+		return report(replay_run(&options));
 	err = prepare(&options, &setup.control_fd);
 	if (!err)
 		err = split(&setup, &status);

@@ -12,7 +12,15 @@
 
 const char *argp_program_version = "assayd " ASSAY_VERSION;
 
-enum { KEY_ONESHOT = 0x100, KEY_FOR, KEY_RECORD, KEY_PIDFILE, KEY_READY_FD, KEY_PRINT };
+enum {
+	KEY_ONESHOT = 0x100,
+	KEY_FOR,
+	KEY_RECORD,
+	KEY_REPLAY,
+	KEY_PIDFILE,
+	KEY_READY_FD,
+	KEY_PRINT
+};
 
 static const struct argp_option table[] = {
 	{ "config", 'c', "FILE", 0, "Settings (default " CONFIG_DEFAULT_PATH ")", 0 },
@@ -25,6 +33,8 @@ static const struct argp_option table[] = {
 	{ "for", KEY_FOR, "SECONDS", 0, "End a oneshot after this long (10, 500ms, 5m)",
 	  1 },
 	{ "record", KEY_RECORD, "FILE", 0, "Also write the raw event stream", 1 },
+	{ "replay", KEY_REPLAY, "FILE", 0,
+	  "Read a recorded stream into the database and exit", 1 },
 	{ "pidfile", KEY_PIDFILE, "FILE", 0, "Write our process id there while we run",
 	  1 },
 	{ "ready-fd", KEY_READY_FD, "FD", 0, "Write `ready RUN_ID` there once sampling",
@@ -95,6 +105,9 @@ static error_t option(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_RECORD:
 		options->record = arg;
+		break;
+	case KEY_REPLAY:
+		options->replay = arg;
 		break;
 	case KEY_PIDFILE:
 		options->pidfile = arg;

@@ -14,6 +14,7 @@ struct options {
 	bool oneshot;	    /* no control socket; ends by itself, explains everything */
 	uint64_t for_ns;    /* oneshot: how long to sample; 0 until told to stop */
 	const char *record; /* stream file to write, NULL none */
+	const char *replay; /* stream file to read back instead of sampling, NULL none */
 	const char *pidfile;
 	int ready_fd; /* "ready RUN_ID\n" goes there once sampling is live; -1 none */
 	bool print_config;
