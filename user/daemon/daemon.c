@@ -293,16 +293,7 @@ static struct err *announce(struct daemon *daemon)
 {
 	const struct options *options = daemon->options;
 
-	if (options->ready_fd >= 0) {
-		CLEANUP(free)
-		char *line =
-			mem_printf("ready 0x%016llx\n",
-				   (unsigned long long)session_run_id(daemon->session));
-
-		TRY(err_wrap(file_write_all(options->ready_fd, line, strlen(line)),
-			     "--ready-fd"));
-		close(options->ready_fd);
-	}
+	TRY(options_ready(options, session_run_id(daemon->session)));
 	sd_notifyf(0, "READY=1\nSTATUS=Sampling %s", options->config.target);
 	log_info("sampling %s into %s", options->config.target, options->config.db);
 	return NULL;

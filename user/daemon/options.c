@@ -182,6 +182,19 @@ struct err *options_parse(int argc, char **argv, struct options *ret_options)
 	return NULL;
 }
 
+struct err *options_ready(const struct options *options, uint64_t run_id)
+{
+	char line[32];
+
+	if (options->ready_fd < 0)
+		return NULL;
+	snprintf(line, sizeof(line), "ready 0x%016llx\n", (unsigned long long)run_id);
+	TRY(err_wrap(file_write_all(options->ready_fd, line, strlen(line)),
+		     "--ready-fd"));
+	close(options->ready_fd);
+	return NULL;
+}
+
 void options_fini(struct options *options)
 {
 	config_fini(&options->config);

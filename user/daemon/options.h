@@ -22,6 +22,8 @@ struct options {
 
 /* options_parse() - exits by itself for --help, --version and usage errors (status 2). */
 struct err *options_parse(int argc, char **argv, struct options *ret_options);
+/* options_ready() - tell --ready-fd, if there is one, that run @run_id has begun. */
+struct err *options_ready(const struct options *options, uint64_t run_id);
 void options_fini(struct options *options);
 
 static inline void cleanup_options_fini(struct options *options)

@@ -236,6 +236,7 @@ static struct err *run(struct replay *replay)
 	TRY(open_all(replay));
 	build(replay);
 	put_run(replay, 0);
+	TRY(options_ready(replay->options, replay->run_id));
 	struct err *err = feed_all(replay);
 	uint64_t give_up_ns = clock_ns() + SETTLE_NS;
 
