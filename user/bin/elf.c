@@ -495,6 +495,25 @@ bool elf_has_cfi(const struct elf_file *file)
 	return has_bytes(file, ".eh_frame") || has_bytes(file, ".debug_frame");
 }
 
+/* libdw 0.188 trusts string tables to be terminated. */
+static struct err *check_strings(const struct elf_file *file)
+{
+	static const char *const names[] = { ".debug_str", ".debug_line_str" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct elf_section *section = elf_section(file, names[i]);
+		const uint8_t *data;
+		size_t bytes;
+
+		if (!section || section->type == SHT_NOBITS || section->bytes == 0)
+			continue;
+		TRY(elf_data(file, section, &data, &bytes));
+		if (bytes == 0 || data[bytes - 1] != 0)
+			return err_new(ERR_FORMAT, "%s is not terminated", names[i]);
+	}
+	return NULL;
+}
+
 struct err *elf_check_debug(const struct elf_file *file)
 {
 	vec_each(&file->sections, section) {
@@ -515,5 +534,5 @@ struct err *elf_check_debug(const struct elf_file *file)
 			       header.ch_type == ELFCOMPRESS_ZSTD ? "zstd"
 								  : "an unknown method");
 	}
-	return NULL;
+	return check_strings(file);
 }

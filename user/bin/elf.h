@@ -103,8 +103,11 @@ const char *elf_soname(const struct elf_file *file); /* "" none */
 bool elf_has_dwarf(const struct elf_file *file);
 bool elf_has_symtab(const struct elf_file *file);
 bool elf_has_cfi(const struct elf_file *file);
-/* elf_check_debug() - ERR_UNSUPPORTED when a .debug_* section has a compression that
- * libdw cannot read; the text says which. */
+/**
+ * elf_check_debug() - may libdw be let loose on this file?
+ * Errors: ERR_UNSUPPORTED when a .debug_* section has a compression that libdw cannot
+ * read (the text says which), ERR_FORMAT for string tables that libdw would overrun.
+ */
 struct err *elf_check_debug(const struct elf_file *file);
 
 struct elf_function {

@@ -9,6 +9,7 @@
 #include "worker/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
@@ -110,13 +111,13 @@ static int allow_narrowed(scmp_filter_ctx filter)
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
 				   SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(write), 1,
-				   SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO));
+				   SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO, 0));
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2,
-				   SCMP_A0(SCMP_CMP_EQ, 0),
-				   SCMP_A1(SCMP_CMP_EQ, RLIMIT_CPU));
+				   SCMP_A0(SCMP_CMP_EQ, 0, 0),
+				   SCMP_A1(SCMP_CMP_EQ, RLIMIT_CPU, 0));
 	/* fstat() of some libcs; a path, if given, would only be looked at. */
 	failed |= seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(newfstatat), 1,
-				   SCMP_A3(SCMP_CMP_EQ, 0x1000 /* AT_EMPTY_PATH */));
+				   SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH, 0));
 	return failed;
 }
 

@@ -386,4 +386,5 @@ void serve_catch_limits(void)
 	signal(SIGXCPU, say_last);
 	signal(SIGABRT, say_last);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* standard error may be a file */
 }

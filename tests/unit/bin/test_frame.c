@@ -39,7 +39,7 @@ static void __attribute__((noinline)) capture_here(void)
 	uint64_t rsp = captured.stack.regs[FRAME_RSP];
 
 	captured.stack.byte_count = stack_bytes_from(rsp, STACK_BYTES);
-	memcpy(captured.bytes, (void *)rsp, captured.stack.byte_count);
+	copy_stack(rsp, captured.bytes, captured.stack.byte_count);
 	captured.stack.bytes = captured.bytes;
 }
 
@@ -89,15 +89,20 @@ static void compare_with_libgcc(void)
 	size_t count = unwind_self(frames, &complete, &process);
 
 	assert_true(complete);
-	assert_int_equal(count, captured.truth_count);
+	/* From the root: a sanitizer puts a backtrace() of its own in between, so that the
+	 * leaves differ. */
+	size_t truth_count = (size_t)captured.truth_count;
+
+	assert_in_range(truth_count, count, count + 1);
 	for (size_t i = 1; i < count; i++) {
-		uint64_t truth = (uint64_t)captured.truth[i];
-		uint64_t ip = runtime_ip(&process, &frames[i]);
+		uint64_t truth = (uint64_t)captured.truth[truth_count - i];
+		uint64_t ip = runtime_ip(&process, &frames[count - i]);
 
 		/* The call's own address, or exactly the interrupted one. */
 		if (ip != truth - 1 && ip != truth)
-			fail_msg("frame %zu: %" PRIx64 ", libgcc says %" PRIx64, i, ip,
-				 truth);
+			fail_msg("frame %zu from the root: %" PRIx64
+				 ", libgcc says %" PRIx64,
+				 i, ip, truth);
 	}
 	process_close(&process);
 }

@@ -103,8 +103,7 @@ static void a_dwz_file_is_found_as_debian_links_it(void **state)
 		NULL,
 	};
 	CLEANUP(debugfile_paths_fini)
-	struct debugfile_paths absolute = { 0 },
-			       relative = { 0 };
+	struct debugfile_paths absolute = { 0 }, relative = { 0 };
 	struct debugfile_query query = {
 		.path = "/usr/bin/redis-server",
 		.altlink = "/usr/lib/debug/.dwz/x86_64-linux-gnu/redis-tools.debug",

@@ -233,6 +233,7 @@ static void a_stack_unwinds_as_libgcc_does(void **state)
 	struct process process;
 	struct job_range ranges[64];
 	struct job_stack stack = { 0 };
+	static unsigned char copy[64 * 1024];
 	void *truth[64];
 	ucontext_t context;
 	size_t count = 0;
@@ -250,21 +251,25 @@ static void a_stack_unwinds_as_libgcc_does(void **state)
 
 	getcontext(&context);
 	registers_of(&context, stack.regs);
-	stack.bytes = (void *)stack.regs[FRAME_RSP];
-	stack.byte_count = stack_bytes_from(stack.regs[FRAME_RSP], 64 * 1024);
+	stack.byte_count = stack_bytes_from(stack.regs[FRAME_RSP], sizeof(copy));
+	copy_stack(stack.regs[FRAME_RSP], copy, stack.byte_count);
+	stack.bytes = copy;
 	assert_null(job_unwind(client, ranges, count, &stack, hear, &heard));
 	wait_all(client);
 	if (heard.errors)
 		fail_msg("%s", heard.text);
 	assert_true(heard.complete);
-	assert_int_equal(heard.frame_count, truth_count);
-	for (size_t i = 1; i < truth_count; i++) {
-		uint64_t va = (uint64_t)truth[i] - 1;
+	/* From the root: a sanitizer's backtrace() has a frame of its own at the leaf. */
+	assert_in_range(truth_count, heard.frame_count, heard.frame_count + 1);
+	for (size_t i = 1; i < heard.frame_count; i++) {
+		uint64_t va = (uint64_t)truth[truth_count - i] - 1;
 
 		for (size_t j = 0; j < count; j++)
-			if (va >= ranges[j].start && va < ranges[j].end)
-				va -= ranges[j].bias, j = count;
-		assert_int_equal(heard.frames[i].va, va);
+			if (va >= ranges[j].start && va < ranges[j].end) {
+				va -= ranges[j].bias;
+				break;
+			}
+		assert_int_equal(heard.frames[heard.frame_count - i].va, va);
 	}
 	process_close(&process);
 }
