@@ -41,7 +41,7 @@ struct server {
 	const char *worker_path;
 	struct loader *loader;
 	int status;
-	bool gone;
+	char request[FDPASS_MAX_BYTES];
 };
 
 /* Requests in wire form, shared by both sides. */
@@ -193,17 +193,17 @@ static struct err *serve_one(struct server *server, const void *bytes, size_t le
 static struct err *rpc_ready(void *ctx, int fd, uint32_t events)
 {
 	struct server *server = ctx;
-	static char bytes[FDPASS_MAX_BYTES];
 	int fds[FDPASS_MAX_FDS];
 	size_t length, fd_count;
 
 	(void)events;
-	struct err *err = fdpass_recv(fd, bytes, sizeof(bytes), &length, fds, &fd_count);
+	struct err *err = fdpass_recv(fd, server->request, sizeof(server->request),
+				      &length, fds, &fd_count);
 
 	if (!err) {
 		while (fd_count) /* requests carry none */
 			close(fds[--fd_count]);
-		err = serve_one(server, bytes, length);
+		err = serve_one(server, server->request, length);
 	}
 	if (err) { /* the daemon is gone or going: SIGCHLD ends us */
 		loop_del_fd(server->loop, fd);

@@ -66,7 +66,8 @@ struct err *control_listen(const char *path, int *ret_fd)
 
 	if (!lstat(path, &info)) {
 		if (!S_ISSOCK(info.st_mode))
-			return err_new(ERR_INVALID, "%s: is there and is no socket", path);
+			return err_new(ERR_INVALID, "%s: is there and is no socket",
+				       path);
 		unlink(path);
 	}
 	mode_t mask = umask(0177);
