@@ -41,16 +41,21 @@ static __always_inline __u32 stack_room(struct task_struct *task, __u64 sp)
 	return stack_bytes;
 }
 
-/* Page by page, because one absent page would fail the whole read. */
-static __always_inline __u32 stack_copy(struct scratch *to, __u64 sp, __u32 room)
+/*
+ * Page by page, because one absent page would fail the whole read. Verifiers before 6.5
+ * need the bounds checked right before the use, on values that are not narrowed again.
+ */
+static __always_inline __u32 stack_copy(struct scratch *to, __u64 sp, __u64 room)
 {
-	__u32 done = 0;
+	__u64 done = 0;
 
 	for (int i = 0; i <= PAGES; i++) {
-		__u32 chunk = PAGE_BYTES - ((sp + done) & (PAGE_BYTES - 1));
+		__u64 chunk = PAGE_BYTES - ((sp + done) & (PAGE_BYTES - 1));
 
 		if (chunk > room - done)
 			chunk = room - done;
+		barrier_var(chunk);
+		barrier_var(done);
 		if (done >= ABI_STACK_COPY_MAX || !chunk || chunk > PAGE_BYTES)
 			break;
 		if (bpf_probe_read_user(to->stack + done, chunk, (void *)(sp + done)))
@@ -130,8 +135,9 @@ int tick(struct bpf_perf_event_data *ctx)
 	if (!(task->flags & PF_KTHREAD))
 		user_fill(to, task, ctx);
 
-	__u32 bytes = to->tick.stack_bytes;
+	__u64 bytes = to->tick.stack_bytes;
 
+	barrier_var(bytes);
 	if (bytes > ABI_STACK_COPY_MAX)
 		bytes = ABI_STACK_COPY_MAX;
 	head_fill(&to->tick.head, ABI_TICK, sizeof(to->tick) + bytes, task);

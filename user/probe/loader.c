@@ -25,6 +25,8 @@
 #include "probe/pmu.h"
 #include "probe/sideband.h"
 
+#define LOG_BYTES (1024 * 1024) /* of the verifier, when it refuses a program */
+
 /* One event on one CPU; its link holds the event's descriptor. */
 struct attached {
 	struct bpf_link *link;
@@ -120,6 +122,20 @@ static struct err *explain(int errnum, const char *what)
 	return err_errno(errnum, "%s", what);
 }
 
+/* The verifier's verdict is the line before "processed N insns". */
+static struct err *refused(int errnum, char *log)
+{
+	char *end = strstr(log, "\nprocessed ");
+
+	if (!end)
+		return explain(errnum, "load the BPF programs");
+	*end = 0;
+	const char *line = strrchr(log, '\n');
+
+	return err_new(ERR_UNSUPPORTED, "this kernel refuses a BPF program: %.200s",
+		       line ? line + 1 : log);
+}
+
 static bool kernel_has(const char *function)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -132,7 +148,10 @@ static bool kernel_has(const char *function)
 static struct err *load(struct loader *loader, const struct probe_config *config)
 {
 	libbpf_set_print(say_nothing);
-	struct assay *skeleton = loader->skeleton = assay__open();
+	CLEANUP(free) char *log = mem_alloc(LOG_BYTES);
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_buf = log,
+		    .kernel_log_size = LOG_BYTES);
+	struct assay *skeleton = loader->skeleton = assay__open_opts(&opts);
 
 	if (!skeleton)
 		return explain(errno, "open the BPF object");
@@ -147,7 +166,7 @@ static struct err *load(struct loader *loader, const struct probe_config *config
 	int status = assay__load(skeleton);
 
 	if (status)
-		return explain(-status, "load the BPF programs");
+		return refused(-status, log);
 	status = assay__attach(skeleton);
 	if (status)
 		return explain(-status, "attach to task events");
