@@ -76,6 +76,7 @@ struct dwarf_proto {
 	const char *name; /* borrowed, "" when it has none */
 	uint32_t type;	  /* DTYPE_FUNCTION; 0 unknown */
 	bool is_noreturn;
+	bool is_clone; /* set by callers: parameters are not passed as the type says */
 };
 
 struct dwarf_proto dwarf_proto(struct dwarf_file *file,

@@ -238,6 +238,21 @@ static void offer_segment(struct facts *facts, const struct flow_access *access,
 			     false);
 }
 
+/* A global's address that became the displacement: what looks like the base is an
+ * index into it. */
+static void offer_folded(struct facts *facts, const struct flow_access *access,
+			 struct candidates *list)
+{
+	uint64_t va = (uint64_t)(access->base.delta + access->disp), offset;
+	const struct dwarf_global *global = NULL;
+
+	if (va > LOWEST_ADDRESS)
+		global = dwarf_global_at(facts->recover->dwarf, va, &offset);
+	if (global)
+		offer_normal(facts, list, global->type, (int64_t)offset, ORIGIN_PARAM,
+			     true);
+}
+
 void facts_candidates(struct facts *facts, const struct flow_access *access,
 		      struct candidates *list)
 {
@@ -260,6 +275,8 @@ void facts_candidates(struct facts *facts, const struct flow_access *access,
 		else
 			offer_facts(facts, access, ref, i == 1, list);
 	}
+	if (!list->count && access->base.node > 1)
+		offer_folded(facts, access, list);
 }
 
 #define MAX_STEPS_BACK 64 /* elements before the pointer */

@@ -120,7 +120,9 @@ static unsigned call_args(void *ctx, uint32_t index)
 	struct dwarf_proto proto;
 
 	if (facts_callee(facts->recover, insn, &proto))
-		return dtype_get(facts->recover->types, proto.type)->member_count;
+		return proto.is_clone ? 0
+				      : dtype_get(facts->recover->types, proto.type)
+						->member_count;
 	return insn->target ? 0 : FLOW_MAX_ARGS;
 }
 

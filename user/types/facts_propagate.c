@@ -159,8 +159,22 @@ static bool may_step(struct facts *facts, uint32_t type, uint64_t step)
 	return false;
 }
 
+/* The variable part counts as 0; a constant part of the index may be the offset of the
+ * array that it indexes. */
+static int64_t indexed_offset(struct facts *facts, const struct candidate *from,
+			      int64_t constant)
+{
+	struct dtypes *types = facts->recover->types;
+
+	if (constant && dtype_is_aggregate(types, from->type) &&
+	    !dtype_in_array(types, from->type, from->offset) &&
+	    dtype_in_array(types, from->type, from->offset + constant))
+		return from->offset + constant;
+	return from->offset;
+}
+
 static void sum_one(struct facts *facts, uint32_t number, const struct candidate *from,
-		    uint64_t step)
+		    uint64_t step, int64_t constant)
 {
 	uint64_t bytes = shape(facts, from->type)->bytes;
 
@@ -169,12 +183,12 @@ static void sum_one(struct facts *facts, uint32_t number, const struct candidate
 		unit_add_step(facts->unit, from->type);
 	if (!may_step(facts, from->type, step))
 		return;
-	add(facts, number, from->type, from->offset, worse(from->origin, ORIGIN_SUM),
-	    false);
+	add(facts, number, from->type, indexed_offset(facts, from, constant),
+	    worse(from->origin, ORIGIN_SUM), false);
 }
 
 static void sum_side(struct facts *facts, uint32_t number, struct flow_ref ref,
-		     uint64_t step)
+		     uint64_t step, int64_t constant)
 {
 	struct flow_access access = { .base = ref,
 				      .index = { FLOW_NONE, 0 },
@@ -191,7 +205,7 @@ static void sum_side(struct facts *facts, uint32_t number, struct flow_ref ref,
 			add(facts, number, found.data[i].type, found.data[i].offset,
 			    ORIGIN_SUM, false);
 		else
-			sum_one(facts, number, &found.data[i], step);
+			sum_one(facts, number, &found.data[i], step, constant);
 	}
 }
 
@@ -213,9 +227,10 @@ static void do_sum(struct facts *facts, uint32_t number)
 	const struct flow_term *pointer = NULL;
 	uint64_t step = 0;
 
-	sum_side(facts, number, x.ref, step_y);
+	sum_side(facts, number, x.ref, step_y,
+		 y.ref.node ? flow_constant(flow, y.ref) * y.factor : 0);
 	if (y.factor == 1)
-		sum_side(facts, number, y.ref, step_x);
+		sum_side(facts, number, y.ref, step_x, 0);
 	if (y.factor != 1 || (y.ref.node > 1 && flow->nodes.data[y.ref.node].is_int) ||
 	    step_y > 1) {
 		pointer = &x;

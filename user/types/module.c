@@ -102,9 +102,8 @@ bool module_callee(struct recover *recover, const struct insn *insn,
 	function = dwarf_function_by_va(recover->dwarf, insn->target);
 	if (function) {
 		*ret_proto = dwarf_proto(recover->dwarf, function);
-		if (symbol && symbol->va == insn->target &&
-		    module_has_own_convention(symbol->name))
-			ret_proto->type = 0;
+		ret_proto->is_clone = symbol && symbol->va == insn->target &&
+				      module_has_own_convention(symbol->name);
 		return true;
 	}
 	if (!symbol || symbol->va != insn->target)
