@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Everything here works on descriptors that somebody privileged opened. The side-band is
- * read before the BPF ring: a process forks before it maps, so whoever gets a mapping
- * here has been told of its process in the same or an earlier round.
+ * Everything here works on descriptors that somebody privileged opened.
+ *
+ * Mappings come for every process of the machine, so we let through those of processes
+ * that the BPF side, which knows the filter, has told of. The side-band is read first
+ * and held back until the BPF ring is empty: a process forks before it maps, so by then
+ * its fork has been seen.
  */
 #include "probe/ring.h"
 
@@ -15,11 +18,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/map.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "core/vec.h"
 #include "probe/sideband.h"
 
 #define MAX_PERF_RECORD 65536 /* header.size is 16 bits */
+#define MAX_KNOWN	65536 /* processes; beyond that exits were lost, begin anew */
 
 struct ring {
 	const struct probe_fds *fds;
@@ -31,7 +37,10 @@ struct ring {
 	ring_fn call; /* during a drain */
 	void *ctx;
 	size_t drained;
-	struct str record;
+	uint32_t filter;    /* as set last */
+	struct map *known;  /* pid of processes that pass the filter -> nothing */
+	VEC(uint32_t) gone; /* those that ended in this round */
+	struct str held;    /* records of the side-band, until the ring is empty */
 	unsigned char wrapped[MAX_PERF_RECORD];
 };
 
@@ -40,10 +49,28 @@ static int fd_of(const struct ring *ring, enum probe_fd which)
 	return ring->fds->fd[which];
 }
 
+static void know(struct ring *ring, uint32_t pid)
+{
+	if (map_count(ring->known) >= MAX_KNOWN)
+		map_clear(ring->known);
+	map_put(ring->known, &pid, NULL);
+}
+
+/* An exit counts from the next round on: the mappings of this one were made before. */
+static void learn(struct ring *ring, const struct abi_task *task)
+{
+	if (task->head.kind == ABI_TASK && task->op == ABI_TASK_EXIT)
+		vec_push(&ring->gone, task->head.pid);
+	else
+		know(ring, task->head.pid);
+}
+
 static int on_record(void *ctx, void *data, size_t bytes)
 {
 	struct ring *ring = ctx;
 
+	if (bytes >= sizeof(struct abi_task)) /* the smallest record of the BPF side */
+		learn(ring, data);
 	ring->call(ring->ctx, data, bytes);
 	return ++ring->drained < RING_DRAIN_MAX ? 0 : -EAGAIN;
 }
@@ -107,6 +134,7 @@ struct err *ring_open(const struct probe_fds *fds, struct ring **ret_ring)
 
 	ring->fds = fds;
 	ring->epoll_fd = -1;
+	ring->known = map_new(sizeof(uint32_t), 1);
 	TRY(map_all(ring));
 	*ret_ring = take(ring);
 	return NULL;
@@ -123,7 +151,9 @@ void ring_free(struct ring *ring)
 	ring_buffer__free(ring->buffer);
 	if (ring->epoll_fd >= 0)
 		close(ring->epoll_fd);
-	str_fini(&ring->record);
+	map_free(ring->known);
+	vec_fini(&ring->gone);
+	str_fini(&ring->held);
 	free(ring);
 }
 
@@ -165,11 +195,8 @@ static struct err *drain_one(struct ring *ring, struct perf_event_mmap_page *pag
 			err = err_new(ERR_FORMAT, "perf side-band: damaged ring");
 			break;
 		}
-		str_clear(&ring->record);
 		err = sideband_convert(record_at(ring, data, size, tail, header.size),
-				       header.size, &ring->record);
-		if (ring->record.length)
-			ring->call(ring->ctx, ring->record.data, ring->record.length);
+				       header.size, &ring->held);
 		tail += header.size;
 	}
 	__atomic_store_n(&page->data_tail, tail, __ATOMIC_RELEASE);
@@ -181,6 +208,38 @@ static bool is_drained(const struct perf_event_mmap_page *page)
 	return page->data_tail == __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE);
 }
 
+static struct err *drain_sideband(struct ring *ring, bool *ret_more)
+{
+	struct err *err = NULL;
+
+	for (size_t i = 0; i < ring->sideband_count && !err; i++) {
+		err = drain_one(ring, ring->sideband[i]);
+		*ret_more = *ret_more || !is_drained(ring->sideband[i]);
+	}
+	return err;
+}
+
+static bool passes(const struct ring *ring, const struct abi_head *head)
+{
+	return head->kind != ABI_MMAP || ring->filter & ABI_FILTER_ALL ||
+	       map_find(ring->known, &head->pid);
+}
+
+static void release_held(struct ring *ring)
+{
+	struct abi_head head;
+
+	for (size_t at = 0; at < ring->held.length; at += head.size) {
+		memcpy(&head, ring->held.data + at, sizeof(head));
+		if (passes(ring, &head))
+			ring->call(ring->ctx, ring->held.data + at, head.size);
+	}
+	str_clear(&ring->held);
+	vec_each(&ring->gone, pid)
+		map_del(ring->known, pid);
+	vec_clear(&ring->gone);
+}
+
 struct err *ring_drain(struct ring *ring, ring_fn call, void *ctx, bool *ret_more)
 {
 	struct err *err = NULL;
@@ -189,15 +248,15 @@ struct err *ring_drain(struct ring *ring, ring_fn call, void *ctx, bool *ret_mor
 	ring->call = call;
 	ring->ctx = ctx;
 	ring->drained = 0;
-	for (size_t i = 0; i < ring->sideband_count && !err; i++) {
-		err = drain_one(ring, ring->sideband[i]);
-		more = more || !is_drained(ring->sideband[i]);
-	}
+	if (!ring->held.length)
+		err = drain_sideband(ring, &more);
 	int status = ring_buffer__consume(ring->buffer);
 
 	if (status == -EAGAIN)
 		more = true;
-	else if (status < 0 && !err)
+	else
+		release_held(ring);
+	if (status < 0 && status != -EAGAIN && !err)
 		err = err_errno(-status, "read the ring");
 	if (ret_more)
 		*ret_more = more;
@@ -225,6 +284,7 @@ struct err *ring_set_filter(struct ring *ring, uint32_t flags)
 
 	if (bpf_map_update_elem(fd_of(ring, PROBE_FD_FILTER), &zero, &filter, BPF_ANY))
 		return err_errno(errno, "set the filter");
+	ring->filter = flags;
 	return NULL;
 }
 
@@ -251,11 +311,14 @@ static struct err *set_del(const struct ring *ring, enum probe_fd set, const voi
 struct err *ring_add_pid(struct ring *ring, uint32_t pid)
 {
 	TRY(set_del(ring, PROBE_FD_SELF_PIDS, &pid, "agent's own processes"));
-	return set_add(ring, PROBE_FD_TARGET_PIDS, &pid, "target processes");
+	TRY(set_add(ring, PROBE_FD_TARGET_PIDS, &pid, "target processes"));
+	know(ring, pid);
+	return NULL;
 }
 
 struct err *ring_del_pid(struct ring *ring, uint32_t pid)
 {
+	map_del(ring->known, &pid);
 	return set_del(ring, PROBE_FD_TARGET_PIDS, &pid, "target processes");
 }
 

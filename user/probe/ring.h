@@ -41,9 +41,9 @@ typedef void (*ring_fn)(void *ctx, const void *data, size_t bytes);
  * ring_drain() - hand over everything that waits: ABI_TASK, ABI_ACCESS, ABI_TICK from
  * the ring, ABI_MMAP and ABI_LOSS (reason LOSS_SIDEBAND) from the side-band.
  * Each source is nearly sorted by time, all together are not: put them through
- * event/merge. MMAPs come for every process of the machine, whatever the filter says,
- * and their head has no start_ns (perf does not tell): they belong to the process that
- * has the pid at that time.
+ * event/merge. MMAPs come for processes that pass the filter, as far as records of the
+ * BPF side or ring_add_pid() named them; their head has no start_ns (perf does not
+ * tell): they belong to the process that has the pid at that time.
  * @ret_more: a limit was reached, call again soon; may be NULL.
  */
 struct err *ring_drain(struct ring *ring, ring_fn call, void *ctx, bool *ret_more);
