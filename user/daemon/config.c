@@ -43,7 +43,7 @@ static const struct setting settings[] = {
 	  "CPU ticks with stacks per second and CPU; 0 for none" },
 	{ "sampling", "ring", SET_SIZE, AT(ring_bytes), "8M", 64 * KIB, 512 * MIB,
 	  "ring buffer between kernel and daemon; a power of two" },
-	{ "sampling", "stack", SET_SIZE, AT(stack_bytes), "16K", 0, 16 * KIB,
+	{ "sampling", "stack", SET_SIZE, AT(stack_bytes), "8K", 0, 16 * KIB,
 	  "bytes of user stack copied per tick for unwinding" },
 	{ "sampling", "sources", SET_TEXT, AT(sources), "auto", 0, 0,
 	  "auto, or a list of ibs, pebs, clock, page-fault" },
