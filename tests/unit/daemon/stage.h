@@ -154,15 +154,20 @@ static inline struct job_client *stage_client(void *ctx, enum job_class class)
 	return stage->client && job_alive(stage->client) ? stage->client : NULL;
 }
 
-static inline void stage_hire(struct stage *stage)
+static inline void stage_hire_as(struct stage *stage, enum job_class class)
 {
 	int fds[2];
 
 	job_free(stage->client);
 	channel_free(stage->peer);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	stage->client = job_adopt(JOB_RESOLVE, fds[0]);
+	stage->client = job_adopt(class, fds[0]);
 	stage->peer = channel_new(fds[1]);
+}
+
+static inline void stage_hire(struct stage *stage)
+{
+	stage_hire_as(stage, JOB_RESOLVE);
 }
 
 /* The worker dies; its jobs fail. */
