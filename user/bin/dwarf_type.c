@@ -266,6 +266,7 @@ static uint32_t translate(struct dwarf_file *file, Dwarf_Die *die, unsigned chai
 {
 	unsigned tag = (unsigned)dwarf_tag(die);
 	struct dtype pointer = { .kind = DTYPE_POINTER, .bytes = 8 };
+	Dwarf_Die unit;
 	uint32_t id;
 
 	switch (tag) {
@@ -284,6 +285,9 @@ static uint32_t translate(struct dwarf_file *file, Dwarf_Die *die, unsigned chai
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
 	case DW_TAG_class_type:
+		/* the type itself may be in a type unit */
+		if (referred(die, DW_AT_signature, &unit))
+			return type_of_die(file, &unit, chain + 1);
 		return struct_type(file, die, tag);
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:

@@ -458,6 +458,9 @@ static void reduce(struct insn_decoder *decoder, struct insn *insn)
 		put_writes(decoder, shape, insn);
 	else if (insn->op == INSN_CALL || insn->op == INSN_LEAVE || !shape)
 		put_writes(decoder, shape, insn);
+	/* capstone counts rax, which they only read */
+	if (id == X86_INS_CQO || id == X86_INS_CDQ || id == X86_INS_CWD)
+		insn->writes = 1ull << 1;
 	for (unsigned i = 0; i < insn->mem_count; i++)
 		insn->is_counted |= insn->mems[i].access != 0;
 }

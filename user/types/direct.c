@@ -110,12 +110,13 @@ static void consider_segment(struct recover *recover, const struct insn_mem *mem
 	pick->verdict = pick->is_found ? VERDICT_GLOBAL : VERDICT_NOT_STRUCT;
 }
 
-static void consider_frame(struct recover *recover, const struct seed *seed, uint64_t va,
-			   int64_t offset, const struct insn_mem *mem, struct pick *pick)
+static void consider_frame(struct recover *recover, const struct seed *seed,
+			   const struct seed_point *point, const struct insn_mem *mem,
+			   struct pick *pick)
 {
 	int64_t into;
-	const struct dwarf_var *object =
-		seed_object(seed, recover->types, va, offset, &into);
+	const struct dwarf_var *object = seed_object(
+		seed, recover->types, point, mem->disp - point->cfa_offset, &into);
 
 	if (object)
 		consider(recover->types, pick, object->type, into, mem->width, 0);
@@ -138,7 +139,9 @@ static void decide(struct recover *recover, const struct seed *seed, uint64_t va
 	} else if ((mem->base == abi->stack || mem->base == abi->frame) &&
 		   frame_cfa_at(recover->frame, va, &cfa_reg, &cfa_offset) &&
 		   cfa_reg == mem->base) {
-		consider_frame(recover, seed, va, mem->disp - cfa_offset, mem, pick);
+		consider_frame(recover, seed,
+			       &(struct seed_point){ va, cfa_offset, (uint8_t)cfa_reg },
+			       mem, pick);
 	} else if (mem->base == abi->stack) {
 		pick->verdict = VERDICT_STACK;
 	} else if (mem->base < INSN_REGS) {

@@ -166,20 +166,27 @@ static void offer_global(struct facts *facts, const struct flow_access *access,
 			     ORIGIN_PARAM, true);
 }
 
+struct seed_point facts_point(const struct facts *facts, uint32_t insn)
+{
+	return (struct seed_point){ facts->code->insns.data[insn].va,
+				    facts->frames[insn].offset, facts->frames[insn].reg };
+}
+
 static void offer_frame(struct facts *facts, const struct flow_access *access,
-			int64_t base, uint64_t va, struct candidates *list)
+			int64_t base, struct candidates *list)
 {
 	struct dtypes *types = facts->recover->types;
 	bool is_indexed = access->index.node != FLOW_NONE;
 	int64_t offset = base + access->disp, into;
+	struct seed_point point = facts_point(facts, access->insn);
 	const struct dwarf_var *object =
-		seed_object(&facts->seed, types, va, offset, &into);
+		seed_object(&facts->seed, types, &point, offset, &into);
 
 	if (!object && is_indexed) {
 		int64_t bias = flow_constant(facts->flow, access->index) * access->scale;
 
 		if (bias)
-			object = seed_object(&facts->seed, types, va, offset + bias,
+			object = seed_object(&facts->seed, types, &point, offset + bias,
 					     &into);
 	}
 	if (object) {
@@ -256,8 +263,6 @@ static void offer_folded(struct facts *facts, const struct flow_access *access,
 void facts_candidates(struct facts *facts, const struct flow_access *access,
 		      struct candidates *list)
 {
-	const struct insn *insn = &facts->code->insns.data[access->insn];
-
 	list->count = 0;
 	if (access->segment != INSN_FLAT) {
 		offer_segment(facts, access, list);
@@ -271,7 +276,7 @@ void facts_candidates(struct facts *facts, const struct flow_access *access,
 		if (ref.node == 0)
 			offer_global(facts, access, ref.delta, list);
 		else if (ref.node == 1)
-			offer_frame(facts, access, ref.delta, insn->va, list);
+			offer_frame(facts, access, ref.delta, list);
 		else
 			offer_facts(facts, access, ref, i == 1, list);
 	}
@@ -398,7 +403,7 @@ const struct touched *facts_touched(const struct facts *facts, uint32_t node,
 	     lo < facts->touched.count && facts->touched.data[lo].node == node;)
 		lo++;
 	*ret_count = lo - first;
-	return facts->touched.data + first;
+	return *ret_count ? facts->touched.data + first : NULL;
 }
 
 bool facts_is_touched(const struct facts *facts, uint32_t node)

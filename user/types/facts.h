@@ -106,6 +106,8 @@ bool facts_callee(struct recover *recover, const struct insn *insn,
 
 void facts_add(struct facts *facts, uint32_t node, const struct clue *fact);
 
+struct seed_point facts_point(const struct facts *facts, uint32_t insn);
+
 /* A possible object behind an address. */
 struct candidate {
 	uint32_t type;

@@ -244,9 +244,9 @@ static void add_reloads(struct facts *facts)
 
 	vec_each(&facts->flow->reloads, reload) {
 		int64_t into;
-		const struct dwarf_var *object = seed_object(
-			&facts->seed, types, facts->code->insns.data[reload->insn].va,
-			reload->offset, &into);
+		struct seed_point point = facts_point(facts, reload->insn);
+		const struct dwarf_var *object =
+			seed_object(&facts->seed, types, &point, reload->offset, &into);
 
 		if (!object)
 			continue;

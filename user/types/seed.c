@@ -31,7 +31,7 @@ void seed_init(struct seed *seed, const struct code *code)
 	vec_each(&code->scopes.vars, var) {
 		if (is_in_register(var))
 			seed->order[seed->count++] = var;
-		if (var->where == DWARF_AT_CFA)
+		if (var->where == DWARF_AT_CFA || var->where == DWARF_AT_REGISTER)
 			vec_push(&seed->objects, var);
 	}
 	if (seed->count)
@@ -108,8 +108,20 @@ uint32_t seed_pointee(struct dtypes *types, const struct dwarf_var *var,
 	return pointer ? dtype_whole(types, dtype_target(types, pointer)) : 0;
 }
 
+/* The object's offset from the CFA, if it is in the frame. */
+static bool frame_offset(const struct dwarf_var *var, const struct seed_point *point,
+			 int64_t *ret_offset)
+{
+	*ret_offset = var->offset;
+	if (var->where == DWARF_AT_CFA)
+		return true;
+	*ret_offset -= point->cfa_offset;
+	return var->reg == point->cfa_reg;
+}
+
 const struct dwarf_var *seed_object(const struct seed *seed, struct dtypes *types,
-				    uint64_t va, int64_t offset, int64_t *ret_offset)
+				    const struct seed_point *point, int64_t offset,
+				    int64_t *ret_offset)
 {
 	const struct dwarf_var *best = NULL;
 	int best_rank = -1;
@@ -118,20 +130,22 @@ const struct dwarf_var *seed_object(const struct seed *seed, struct dtypes *type
 		const struct dwarf_var *var = *item;
 		const struct dtype *type = dtype_get(types, var->type);
 		uint64_t bytes = var->piece_bytes ? var->piece_bytes : type->bytes;
+		int64_t start;
 
-		if (va < var->lo || va >= var->hi || offset < var->offset ||
-		    (uint64_t)(offset - var->offset) >= bytes)
+		if (point->va < var->lo || point->va >= var->hi ||
+		    !frame_offset(var, point, &start) || offset < start ||
+		    (uint64_t)(offset - start) >= bytes)
 			continue;
 
-		bool is_scalar = type->kind != DTYPE_STRUCT &&
-				 type->kind != DTYPE_UNION && type->kind != DTYPE_ARRAY;
+		bool is_scalar = !dtype_is_aggregate(types, var->type) &&
+				 type->kind != DTYPE_ARRAY;
 		int rank = var->depth + (is_scalar ? 0 : 1000);
 
 		if (rank < best_rank)
 			continue;
 		best_rank = rank;
 		best = var;
-		*ret_offset = offset - var->offset + var->piece_offset;
+		*ret_offset = offset - start + var->piece_offset;
 	}
 	return best;
 }

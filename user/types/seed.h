@@ -18,6 +18,13 @@ struct seed {
 	} live[INSN_REGS], fresh, objects;
 };
 
+/* Where one is: what is there depends on it. */
+struct seed_point {
+	uint64_t va;
+	int64_t cfa_offset; /* CFA = @cfa_reg + @cfa_offset */
+	uint8_t cfa_reg;    /* INSN_REG_NONE: unknown */
+};
+
 void seed_init(struct seed *seed, const struct code *code);
 void seed_fini(struct seed *seed);
 
@@ -33,10 +40,13 @@ uint32_t seed_pointee(struct dtypes *types, const struct dwarf_var *var,
 		      int64_t *ret_offset);
 
 /**
- * seed_object() - the innermost object that covers CFA + @offset at @va.
+ * seed_object() - the innermost object that covers CFA + @offset at @point.
+ * Objects may be described relative to the CFA or to the register that it is computed
+ * from, as clang does.
  * @ret_offset: into its type.
  */
 const struct dwarf_var *seed_object(const struct seed *seed, struct dtypes *types,
-				    uint64_t va, int64_t offset, int64_t *ret_offset);
+				    const struct seed_point *point, int64_t offset,
+				    int64_t *ret_offset);
 
 #endif

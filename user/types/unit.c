@@ -191,7 +191,7 @@ const struct unit_inner *unit_containers(struct recover *recover, struct unit *u
 	for (first = lo; lo < unit->inner.count && unit->inner.data[lo].inner == type;)
 		lo++;
 	*ret_count = lo - first;
-	return unit->inner.data + first;
+	return *ret_count ? unit->inner.data + first : NULL;
 }
 
 void unit_vote(struct unit *unit, struct unit_place place, uint32_t pointee)
