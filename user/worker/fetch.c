@@ -2,10 +2,13 @@
 /*
  * libdebuginfod takes its settings from the environment and keeps a cache of files. The
  * cache is a private folder that is emptied after every fetch: what is fetched lives on
- * in the descriptor, and who asked decides whether to keep it.
+ * in the descriptor, and who asked decides whether to keep it. The library is loaded by
+ * this class only: with libcurl and all that hangs on it, it would make every worker slow
+ * to start, and a larger target.
  */
 #include "worker/fetch.h"
 
+#include <dlfcn.h>
 #include <elfutils/debuginfod.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +24,7 @@
 
 #define CACHE_ENV "DEBUGINFOD_CACHE_PATH"
 #define FOLDER	  "/tmp/assay-fetch-"
+#define LIBRARY	  "libdebuginfod.so.1"
 
 struct err *fetch_prepare(void)
 {
@@ -121,22 +125,46 @@ static struct err *fetch_error(int code)
 	return err_errno(-code, "debuginfod");
 }
 
+struct fetch_library {
+	__typeof__(&debuginfod_begin) begin;
+	__typeof__(&debuginfod_find_debuginfo) find;
+	__typeof__(&debuginfod_end) end;
+};
+
+/* Stays loaded: the second time it is only looked up. */
+static struct err *load(struct fetch_library *library)
+{
+	void *handle = dlopen(LIBRARY, RTLD_NOW);
+
+	if (!handle)
+		return err_new(ERR_UNSUPPORTED, LIBRARY
+			       " cannot be loaded; install the package libdebuginfod1");
+	library->begin = dlsym(handle, "debuginfod_begin");
+	library->find = dlsym(handle, "debuginfod_find_debuginfo");
+	library->end = dlsym(handle, "debuginfod_end");
+	if (!library->begin || !library->find || !library->end)
+		return err_new(ERR_UNSUPPORTED, LIBRARY " lacks a function");
+	return NULL;
+}
+
 struct err *fetch_debug_file(const struct message_fetch *fetch, int *ret_fd)
 {
 	TRY(check_urls(fetch->urls));
 	if (!fetch->id.size)
 		return err_new(ERR_INVALID, "debuginfod needs a build-id");
+	struct fetch_library library = { 0 };
+
+	TRY(load(&library));
 	setenv("DEBUGINFOD_URLS", fetch->urls, 1);
-	debuginfod_client *client = debuginfod_begin();
+	debuginfod_client *client = library.begin();
 
 	if (!client)
 		return err_new(ERR_IO, "libdebuginfod does not start");
 	char *path = NULL;
-	int fd =
-		debuginfod_find_debuginfo(client, fetch->id.bytes, fetch->id.size, &path);
+	int fd = library.find(client, fetch->id.bytes, fetch->id.size, &path);
 
 	free(path);
-	debuginfod_end(client);
+	library.end(client);
 	empty_cache();
 	if (fd < 0)
 		return fetch_error(fd);
