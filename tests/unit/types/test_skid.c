@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../bin/assemble.h"
+#include "assemble.h"
 #include "types/skid.h"
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef TESTS_BIN_ASSEMBLE_H
-#define TESTS_BIN_ASSEMBLE_H
+#ifndef TESTS_ASSEMBLE_H
+#define TESTS_ASSEMBLE_H
 
 /* Machine code written down as bytes (from GNU as) and decoded at a made-up va. */
 
