@@ -290,4 +290,24 @@ static inline const struct kept *process_row(const struct machine *machine, uint
 	return found;
 }
 
+#define PID    10
+#define START  (50 * S)
+#define LIB    0x7f0000000000ull
+#define EXE    0x555555554000ull
+#define KERNEL 0xffffffff9a000000ull
+
+/* One executable segment as linkers make them: file 0x1000 at va 0x1000. */
+__attribute__((unused)) static const struct abi_segment plain = { 0x1000, 0x1000,
+								  0x8000 };
+
+/* A process with one identified program at EXE. */
+static inline uint64_t a_program(struct machine *machine)
+{
+	task(machine, ABI_TASK_SEEN, PID, START, "prog");
+	uint64_t key = map_file(machine, PID, START, EXE, 0x8000, 0x1000, "/bin/prog", 5);
+
+	module_is(machine, key, 100, "/bin/prog", plain);
+	return key;
+}
+
 #endif
