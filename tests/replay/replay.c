@@ -321,7 +321,8 @@ static void check_scene(size_t i)
 	CLEANUP(free) char *kept_bytes = NULL;
 	size_t made = 0, old = 0;
 	CLEANUP(close) int fd = mkstemp(path);
-	struct err *err = make_stream(path, scenes[i].play);
+	struct err *err = fd < 0 ? err_errno(errno, "create %s", path)
+				 : make_stream(path, scenes[i].play);
 
 	if (!err)
 		err = file_read(path, MAX_BYTES, &made_bytes, &made);

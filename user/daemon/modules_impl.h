@@ -84,10 +84,12 @@ struct modules {
 struct errand *errand_new(struct modules *modules);
 void errand_free(struct errand *errand);
 
+/* held.c */
 struct held *held_find(struct modules *modules, uint64_t module_id);
 /* held_add() - NULL when MODULES_MAX is reached; an existing one is returned as is,
  * *ret_new tells. */
 struct held *held_add(struct modules *modules, uint64_t module_id, bool *ret_new);
+void held_free(struct modules *modules, struct held *held);
 /* held_keep() - take @fd and @origin as the module's file @which. */
 void held_keep(struct modules *modules, struct held *held, enum held_fd which, int *fd,
 	       struct origin *origin);
