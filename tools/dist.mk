@@ -4,7 +4,8 @@
 DIST_CMDS  := $(shell sed -n '/^extern const struct cmd/,/;/p' user/cli/cmd.h | \
                 grep -o 'cmd_[a-z]*' | sed 's/cmd_//')
 DIST_MAN   := $B/dist/assay.1 $(DIST_CMDS:%=$B/dist/assay-%.1)
-DIST_FILES := $(DIST_MAN) $B/dist/assay.bash $B/dist/assayd.conf $B/dist/assayd.service
+DIST_PAGES := $(patsubst tools/dist/man/%,$B/dist/%,$(wildcard tools/dist/man/*))
+DIST_FILES := $(DIST_MAN) $(DIST_PAGES) $B/dist/assay.bash $B/dist/assayd.conf $B/dist/assayd.service
 put         = install -D -m $1 $2 $(DESTDIR)$3
 
 $B/dist/assay.1: $B/assay
@@ -13,6 +14,9 @@ $B/dist/assay.1: $B/assay
 $B/dist/assay-%.1: $B/assay
 	@mkdir -p $(@D)
 	$(call say,MAN) $B/assay man $* > $@
+$(DIST_PAGES): $B/dist/%: tools/dist/man/%
+	@mkdir -p $(@D)
+	$(call say,MAN) sed 's|@VERSION@|$(VERSION)|' $< > $@
 $B/dist/assay.bash: $B/assay
 	@mkdir -p $(@D)
 	$(call say,DIST) $B/assay completion bash > $@
@@ -35,6 +39,7 @@ install: all dist
 	[ -e $(DESTDIR)/etc/assay/assayd.conf ] || \
 	  $(call put,644,$B/dist/assayd.conf,/etc/assay/assayd.conf)
 	$(call put,644,$B/dist/assay.bash,$(PREFIX)/share/bash-completion/completions/assay)
-	for page in $(DIST_MAN); do \
-	  $(call put,644,$$page,$(PREFIX)/share/man/man1/$$(basename $$page)) || exit 1; done
+	for page in $(DIST_MAN) $(DIST_PAGES); do \
+	  $(call put,644,$$page,$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page)) \
+	    || exit 1; done
 .PHONY: dist install

@@ -261,10 +261,17 @@ static struct err *wait_ready(struct agent *agent)
 	return NULL;
 }
 
+char *agent_program(void)
+{
+	char *beside = file_beside("assayd", NULL);
+
+	return beside ? beside : file_beside("../sbin/assayd", AGENT_FALLBACK);
+}
+
 struct err *agent_start(const struct agent_config *config, struct agent **ret_agent)
 {
 	CLEANUP(agent_free) struct agent *agent = mem_alloc(sizeof(*agent));
-	CLEANUP(free) char *program = file_beside("assayd", AGENT_FALLBACK);
+	CLEANUP(free) char *program = agent_program();
 	struct words words = { 0 };
 
 	agent->pid_fd = agent->message_fd = agent->ready_fd = -1;

@@ -28,6 +28,9 @@ struct agent_config {
 
 struct agent;
 
+/* agent_program() - path of assayd: in the build folder, or as installed. Allocated. */
+char *agent_program(void);
+
 /**
  * agent_start() - fork, exec, wait until sampling is live.
  * Errors: ERR_NOT_FOUND (no assayd), else what assayd said last before it ended.

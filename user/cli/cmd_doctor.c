@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/agent.h"
 #include "cli/control.h"
 #include "cli/debughint.h"
 #include "cli/number.h"
@@ -50,23 +51,22 @@ static void put_machine(struct doctor *doctor)
 	free(report);
 }
 
+static void put_program(struct doctor *doctor, const char *name, const char *path)
+{
+	bool there = !access(path, X_OK);
+
+	put_row(doctor, name, there ? MACHINE_OK : MACHINE_FAIL, path,
+		there ? "" : "not there: the installation is incomplete");
+}
+
 static void put_programs(struct doctor *doctor)
 {
-	static const struct {
-		const char *name, *fallback;
-	} programs[] = {
-		{ "assayd", "/usr/sbin/assayd" },
-		{ "assay-worker", "/usr/libexec/assay/assay-worker" },
-	};
+	CLEANUP(free) char *daemon = agent_program();
+	CLEANUP(free)
+	char *worker = file_beside("assay-worker", "/usr/libexec/assay/assay-worker");
 
-	for (size_t i = 0; i < sizeof(programs) / sizeof(*programs); i++) {
-		CLEANUP(free)
-		char *path = file_beside(programs[i].name, programs[i].fallback);
-		bool there = !access(path, X_OK);
-
-		put_row(doctor, programs[i].name, there ? MACHINE_OK : MACHINE_FAIL, path,
-			there ? "" : "not there: the installation is incomplete");
-	}
+	put_program(doctor, "assayd", daemon);
+	put_program(doctor, "assay-worker", worker);
 }
 
 static void put_database(struct doctor *doctor)
