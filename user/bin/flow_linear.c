@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_DEPTH  14
-#define MAX_ROUNDS 8
+#define MAX_ROUNDS 64
 
 static uint64_t gcd(uint64_t a, uint64_t b)
 {

@@ -6,6 +6,7 @@
  * before inexact. Where unrelated types remain, the only struct that has them all at
  * the right places wins; otherwise the rank decides, with less confidence.
  */
+#include "types/around.h"
 #include "types/facts.h"
 
 #include <string.h>
@@ -169,98 +170,6 @@ static bool drop_inner(struct facts *facts, struct items *items, struct item *re
 	return has_dropped;
 }
 
-/* ---- one struct around several */
-
-struct places {
-	struct unit_place *data;
-	size_t count, room;
-};
-
-/* Everything that may lie around @place, itself included. */
-static void around(struct facts *facts, struct unit_place place, struct places *places)
-{
-	size_t count;
-	const struct unit_inner *inner =
-		unit_containers(facts->recover, facts->unit, place.type, &count);
-
-	vec_push(places, place);
-	for (size_t i = 0; i < count; i++)
-		vec_push(places, ((struct unit_place){ inner[i].outer,
-						       place.offset + inner[i].offset }));
-}
-
-static bool has_place(const struct places *places, const struct unit_place *place)
-{
-	vec_each(places, known)
-		if (known->type == place->type && known->offset == place->offset)
-			return true;
-	return false;
-}
-
-/* Drop what fits badly and what lies inside another one. Return: the only one left. */
-static bool only_outer(struct facts *facts, struct places *places, uint32_t width,
-		       enum dtype_fit fit, struct unit_place *ret_place)
-{
-	struct dtypes *types = facts->recover->types;
-	size_t kept = 0, left = 0;
-
-	for (size_t i = 0; i < places->count; i++) {
-		const struct unit_place *p = &places->data[i];
-
-		if (dtype_covers(types, p->type, p->offset) &&
-		    dtype_leaves_at(types, p->type, p->offset, width)->fit >= fit)
-			places->data[kept++] = *p;
-	}
-	for (size_t i = 0; i < kept; i++) {
-		const struct unit_place *p = &places->data[i];
-		bool is_inner = false;
-
-		for (size_t k = 0; k < kept && !is_inner; k++) {
-			const struct unit_place *q = &places->data[k];
-
-			is_inner = (p->type != q->type || p->offset != q->offset) &&
-				   dtype_contains(types, q->type, q->offset, p->type,
-						  p->offset);
-		}
-		if (!is_inner) {
-			*ret_place = *p;
-			left++;
-		}
-	}
-	return left == 1;
-}
-
-static bool common_container(struct facts *facts, const struct places *seen,
-			     uint32_t width, struct unit_place *ret_place)
-{
-	struct places common = { 0 };
-	bool is_found;
-
-	around(facts, seen->data[0], &common);
-	for (size_t i = 1; i < seen->count; i++) {
-		struct places other = { 0 };
-		size_t kept = 0;
-
-		around(facts, seen->data[i], &other);
-		for (size_t k = 0; k < common.count; k++)
-			if (has_place(&other, &common.data[k]))
-				common.data[kept++] = common.data[k];
-		common.count = kept;
-		vec_fini(&other);
-	}
-	is_found = only_outer(facts, &common, width, DTYPE_STARTS, ret_place);
-	vec_fini(&common);
-	return is_found;
-}
-
-static void note_place(struct places *places, uint32_t type, int64_t offset)
-{
-	struct unit_place place = { type, offset };
-
-	if (!has_place(places, &place))
-		vec_push(places, place);
-}
-
 /* The types that disagree, those out of their range included: together they may be
  * parts of one larger object. */
 static bool unify(struct facts *facts, const struct flow_access *access,
@@ -269,14 +178,14 @@ static bool unify(struct facts *facts, const struct flow_access *access,
 {
 	struct dtypes *types = facts->recover->types;
 	bool is_conflict = items->count > 1;
-	struct places seen = { 0 };
+	struct around seen = { 0 };
 	struct unit_place place;
 	bool is_found = false;
 
 	for (size_t i = 0; i < items->count && (is_conflict || !i); i++)
 		if (!is_conflict || (!items->data[i].is_wrapped &&
 				     items->data[i].origin < ORIGIN_COMPARE))
-			note_place(&seen, items->data[i].type, items->data[i].offset);
+			around_note(&seen, items->data[i].type, items->data[i].offset);
 	for (size_t i = 0; i < found->count; i++) {
 		const struct candidate *c = &found->data[i];
 
@@ -284,10 +193,10 @@ static bool unify(struct facts *facts, const struct flow_access *access,
 		    c->offset >= (int64_t)dtype_get(types, c->type)->bytes &&
 		    !unit_steps(facts->unit, c->type) &&
 		    (is_conflict || c->origin <= ORIGIN_PHI))
-			note_place(&seen, c->type, c->offset);
+			around_note(&seen, c->type, c->offset);
 	}
 	if (seen.count > 1)
-		is_found = common_container(facts, &seen, access->width, &place);
+		is_found = around_common(facts, &seen, access->width, &place);
 	vec_fini(&seen);
 	if (!is_found)
 		return false;
@@ -325,7 +234,7 @@ static bool flexible_header(struct facts *facts, const struct flow_access *acces
 			    const struct candidates *found, struct verdict_at *at)
 {
 	struct dtypes *types = facts->recover->types;
-	struct places fits = { 0 };
+	struct around fits = { 0 };
 
 	unit_load(facts->recover, facts->unit);
 	for (size_t i = 0; i < found->count; i++) {
@@ -345,7 +254,7 @@ static bool flexible_header(struct facts *facts, const struct flow_access *acces
 			    !header_fits(facts, access->base.node, flex,
 					 c->offset - access->base.delta - access->disp))
 				continue;
-			note_place(&fits, flex->type, offset);
+			around_note(&fits, flex->type, offset);
 		}
 	}
 	if (fits.count == 1) {
@@ -360,37 +269,20 @@ static bool flexible_header(struct facts *facts, const struct flow_access *acces
 	return at->is_found;
 }
 
-/* An offset beyond the known type: the only struct that has it inside and goes on. */
 static bool outer_object(struct facts *facts, const struct flow_access *access,
 			 const struct candidates *found, struct verdict_at *at)
 {
-	struct dtypes *types = facts->recover->types;
-	struct places fits = { 0 };
 	struct unit_place place;
 
-	for (size_t i = 0; i < found->count; i++) {
-		const struct candidate *c = &found->data[i];
-		size_t count;
-		const struct unit_inner *inner;
-
-		if (!dtype_is_aggregate(types, c->type) || c->origin > ORIGIN_STORE ||
-		    unit_steps(facts->unit, c->type) ||
-		    c->offset < (int64_t)dtype_get(types, c->type)->bytes)
-			continue;
-		inner = unit_containers(facts->recover, facts->unit, c->type, &count);
-		for (size_t k = 0; k < count; k++)
-			note_place(&fits, inner[k].outer, c->offset + inner[k].offset);
-	}
-	if (only_outer(facts, &fits, access->width, DTYPE_EXACT, &place)) {
-		at->item = (struct item){ .type = place.type,
-					  .offset = place.offset,
-					  .origin = ORIGIN_LAYOUT,
-					  .fit = DTYPE_EXACT,
-					  .is_struct = true };
-		at->is_found = at->is_conflict = true;
-	}
-	vec_fini(&fits);
-	return at->is_found;
+	if (!around_beyond(facts, found, access->width, &place))
+		return false;
+	at->item = (struct item){ .type = place.type,
+				  .offset = place.offset,
+				  .origin = ORIGIN_LAYOUT,
+				  .fit = DTYPE_EXACT,
+				  .is_struct = true };
+	at->is_found = at->is_conflict = true;
+	return true;
 }
 
 /* ---- the decision */

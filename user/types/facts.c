@@ -2,6 +2,7 @@
 /*
  * Seeds, fact sets, and the step from an address to the objects it may lie in.
  */
+#include "types/around.h"
 #include "types/facts.h"
 
 #include <string.h>
@@ -369,11 +370,19 @@ void facts_best(struct facts *facts, const struct flow_access *access,
 		struct candidates *list)
 {
 	struct ranked ranked[CANDIDATES_MAX];
+	struct unit_place outer;
 	size_t count = 0;
 
 	facts_candidates(facts, access, list);
 	for (size_t i = 0; i < list->count; i++)
 		count += rank(facts, &list->data[i], 8, &ranked[count]);
+	if (!count && list->count && around_beyond(facts, list, 8, &outer)) {
+		*list = (struct candidates){ .count = 1 };
+		list->data[0] = (struct candidate){ .type = outer.type,
+						    .offset = outer.offset,
+						    .origin = ORIGIN_COMPARE };
+		return;
+	}
 	list->count = 0;
 	if (count > 1)
 		qsort(ranked, count, sizeof(*ranked), by_rank);

@@ -64,6 +64,25 @@ static void merge_place(struct facts *facts, uint32_t number, struct flow_ref re
 		    false);
 }
 
+/* A pointer that a loop moves by exactly the size of what it points to, and only one
+ * struct that it may point to: otherwise the stride may be another one's. */
+static void note_stride(struct facts *facts, uint32_t number, int64_t stride)
+{
+	const struct clue_set *set = &facts->sets[number];
+	const struct clue *only = NULL;
+
+	for (uint8_t i = 0; i < set->count; i++) {
+		if (!dtype_is_aggregate(facts->recover->types, set->data[i].type))
+			continue;
+		if (only)
+			return;
+		only = &set->data[i];
+	}
+	if (only && only->origin <= ORIGIN_PARAM && (stride > 8 || stride < -8) &&
+	    shape(facts, only->type)->bytes == (uint64_t)(stride < 0 ? -stride : stride))
+		unit_add_step(facts->unit, only->type);
+}
+
 static void do_phi(struct facts *facts, uint32_t number)
 {
 	const struct flow_node *node = &facts->flow->nodes.data[number];
@@ -74,6 +93,8 @@ static void do_phi(struct facts *facts, uint32_t number)
 	for (uint32_t i = 0; i < node->term_count; i++) {
 		struct flow_ref ref = terms[i].ref;
 
+		if (ref.node == number)
+			note_stride(facts, number, ref.delta);
 		if (ref.node == number || ref.node == FLOW_NONE)
 			continue;
 		if (ref.node < 2) {
