@@ -261,11 +261,24 @@ static struct err *wait_ready(struct agent *agent)
 	return NULL;
 }
 
+/* PREFIX/bin/assay is we, then it is PREFIX/sbin/assayd. */
 char *agent_program(void)
 {
 	char *beside = file_beside("assayd", NULL);
+	char self[4096];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	return beside ? beside : file_beside("../sbin/assayd", AGENT_FALLBACK);
+	if (beside || length <= 0)
+		return beside ? beside : mem_strdup(AGENT_FALLBACK);
+	self[length] = 0;
+	for (int parts = 0; parts < 2 && strrchr(self, '/'); parts++)
+		*strrchr(self, '/') = 0;
+	char *installed = mem_printf("%s/sbin/assayd", self);
+
+	if (!access(installed, X_OK))
+		return installed;
+	free(installed);
+	return mem_strdup(AGENT_FALLBACK);
 }
 
 struct err *agent_start(const struct agent_config *config, struct agent **ret_agent)
