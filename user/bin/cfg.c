@@ -283,6 +283,35 @@ static int by_from(const void *a, const void *b)
 	return x->to < y->to ? -1 : x->to > y->to;
 }
 
+/* Padding that aligns the next block: nothing jumps there, and nothing falls in. Its
+ * edge would make everything unknown in the block behind it. */
+static bool is_padding(const struct build *b, const struct cfg_block *block)
+{
+	for (uint32_t i = block->first; i < block->first + block->count; i++)
+		if (b->in->insns[i].op != INSN_NOP)
+			return false;
+	return true;
+}
+
+static void drop_padding(struct build *b)
+{
+	struct cfg *cfg = b->cfg;
+	bool *is_entered = mem_array(cfg->block_count + 1, sizeof(bool));
+	size_t kept = 0;
+
+	is_entered[cfg->entry] = true;
+	vec_each(&b->edges, edge)
+		is_entered[edge->to] = true;
+	for (size_t i = 0; i < b->edges.count; i++) {
+		uint32_t from = b->edges.data[i].from;
+
+		if (is_entered[from] || !is_padding(b, &cfg->blocks[from]))
+			b->edges.data[kept++] = b->edges.data[i];
+	}
+	b->edges.count = kept;
+	free(is_entered);
+}
+
 static void pack_edges(struct build *b)
 {
 	struct cfg *cfg = b->cfg;
@@ -327,6 +356,7 @@ struct cfg *cfg_build(const struct cfg_input *input)
 	find_leaders(&b);
 	make_blocks(&b);
 	make_edges(&b);
+	drop_padding(&b);
 	pack_edges(&b);
 	free(b.is_leader);
 	vec_fini(&b.jumps);

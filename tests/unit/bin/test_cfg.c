@@ -132,12 +132,32 @@ static void a_jump_table_leads_to_its_entries(void **state)
 	vec_fini(&all);
 }
 
+static void padding_that_nobody_enters_leads_nowhere(void **state)
+{
+	CLEANUP(insn_decoder_close) struct insn_decoder *decoder = open_decoder();
+	static const struct code_bytes code[] = {
+		{ "jmp 1f", { 0xeb, 0x04 }, 2 },
+		{ "nopl (%rax,%rax,1)", { 0x0f, 0x1f, 0x04, 0x00 }, 4 },
+		{ "1: ret", { 0xc3 }, 1 },
+	};
+	struct decoded all = decode_all(decoder, code, 3);
+	struct cfg_input input = { all.data, all.count, CODE_VA, NULL, NULL, NULL };
+	CLEANUP(cfg_free) struct cfg *cfg = cfg_build(&input);
+
+	(void)state;
+	assert_int_equal(cfg->block_count, 3);
+	assert_true(has_edge(cfg, 0, 2));
+	assert_false(has_edge(cfg, 1, 2));
+	vec_fini(&all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_loop_has_a_way_back_and_a_way_out),
 		cmocka_unit_test(a_call_that_does_not_return_ends_its_block),
 		cmocka_unit_test(a_jump_table_leads_to_its_entries),
+		cmocka_unit_test(padding_that_nobody_enters_leads_nowhere),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
