@@ -7,6 +7,11 @@ SELECT * FROM access
 WHERE level = :level AND bucket_at_ns < :cut_at_ns
 ORDER BY level, bucket_at_ns, run_id, process_id, module_id, va, source, method_id
 LIMIT :batch;
+-- Deleted first, so that the sums find the pages: a full file cannot grow.
+DELETE FROM access
+WHERE (level, bucket_at_ns, run_id, process_id, module_id, va, source, method_id) IN (
+	SELECT level, bucket_at_ns, run_id, process_id, module_id, va, source, method_id
+	FROM temp.roll_access);
 INSERT INTO access (level, bucket_at_ns, run_id, process_id, module_id, va, source,
 	method_id, samples, period, loads, stores, weight_samples, weight_cycles, l1, l2,
 	l3, dram, remote, tlb_miss, hitm)
@@ -31,7 +36,3 @@ ON CONFLICT DO UPDATE SET
 	remote = remote + excluded.remote,
 	tlb_miss = tlb_miss + excluded.tlb_miss,
 	hitm = hitm + excluded.hitm;
-DELETE FROM access
-WHERE (level, bucket_at_ns, run_id, process_id, module_id, va, source, method_id) IN (
-	SELECT level, bucket_at_ns, run_id, process_id, module_id, va, source, method_id
-	FROM temp.roll_access);

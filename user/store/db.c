@@ -473,7 +473,7 @@ struct err *db_size(struct db *db, struct db_size *ret_size)
 	TRY(sql_pragma(db, "page_size", &page_bytes));
 	ret_size->used_bytes = (uint64_t)((pages - free_pages) * page_bytes);
 	ret_size->file_bytes = (uint64_t)(pages * page_bytes);
-	if (!stat(log, &stat_buf))
-		ret_size->file_bytes += (uint64_t)stat_buf.st_size;
+	ret_size->log_bytes = stat(log, &stat_buf) ? 0 : (uint64_t)stat_buf.st_size;
+	ret_size->file_bytes += ret_size->log_bytes;
 	return NULL;
 }

@@ -44,6 +44,7 @@ const char *db_schema_text(void);
 struct db_size {
 	uint64_t file_bytes; /* database and write-ahead log on disk */
 	uint64_t used_bytes; /* pages in use; the rest is free for new rows */
+	uint64_t log_bytes;  /* the write-ahead log, as part of file_bytes */
 };
 struct err *db_size(struct db *db, struct db_size *ret_size);
 

@@ -28,9 +28,8 @@
 #define EASE_NS		   (60 * SECOND_NS) /* between two steps of less pressure */
 #define VACUUM_PAGES	   128
 #define MIN_QUOTA_BYTES	   (4ull * 1024 * 1024)
-#define MAX_LOG_PAGES	   1000 /* SQLite's default */
 #define MAKE_ROOM_STEPS	   64
-#define RESERVE_FREE_TIMES 4 /* that much more must be free before the reserve is made */
+#define RESERVE_FREE_TIMES 2 /* that much more must be free before the reserve is made */
 
 enum { TABLE_ACCESS, TABLE_TICK, TABLE_LOSS, TABLES };
 static const char *const tables[TABLES] = { "access", "tick", "loss" };
@@ -52,6 +51,7 @@ struct retain {
 	struct script roll[TABLES], expire[TABLES], oldest[TABLES];
 	struct sweep *sweep;
 	uint64_t swept_at_ns, eased_at_ns;
+	uint64_t limit_bytes; /* of pages: the quota less the log */
 	struct retain_stats stats;
 };
 
@@ -64,19 +64,25 @@ static struct err *set_pragma(struct db *db, const char *name, uint64_t value)
 	return sql_pragma(db, text, &ignored);
 }
 
-/* Pages up to the quota less what the log may take. */
+/*
+ * The log may take half the reserve: then the reserve is enough to copy the log back to a
+ * database that has to grow for it, which is the only way to shorten the log. It is
+ * copied back at half of that, so that one more transaction fits. The pages get the rest
+ * of the quota.
+ */
 static struct err *set_limits(struct retain *retain)
 {
 	uint64_t quota = retain->config.quota_bytes, log_pages;
 	int64_t page_bytes;
 
 	TRY(sql_pragma(retain->db, "page_size", &page_bytes));
-	log_pages = quota / 16 / (uint64_t)page_bytes;
-	if (log_pages > MAX_LOG_PAGES)
-		log_pages = MAX_LOG_PAGES;
-	TRY(set_pragma(retain->db, "wal_autocheckpoint", log_pages));
+	log_pages = retain->config.reserve_bytes / 2 / (uint64_t)page_bytes;
+	retain->limit_bytes = quota - log_pages * (uint64_t)page_bytes;
+	TRY(set_pragma(retain->db, "wal_autocheckpoint", log_pages / 2));
+	TRY(set_pragma(retain->db, "journal_size_limit",
+		       log_pages * (uint64_t)page_bytes / 2));
 	TRY(set_pragma(retain->db, "max_page_count",
-		       quota / (uint64_t)page_bytes - log_pages));
+		       retain->limit_bytes / (uint64_t)page_bytes));
 	return NULL;
 }
 
@@ -124,8 +130,8 @@ static void fill_config(struct retain_config *config)
 		config->quota_bytes = MIN_QUOTA_BYTES;
 	if (!config->reserve_bytes)
 		config->reserve_bytes = RETAIN_RESERVE_BYTES;
-	if (config->reserve_bytes > config->quota_bytes / 16)
-		config->reserve_bytes = config->quota_bytes / 16;
+	if (config->reserve_bytes > config->quota_bytes / 4)
+		config->reserve_bytes = config->quota_bytes / 4;
 	if (!config->sweep_ns)
 		config->sweep_ns = 3600 * SECOND_NS;
 }
@@ -291,12 +297,12 @@ static struct err *begin_sweep(struct retain *retain, uint64_t now_ns)
 
 static struct err *quota_step(struct retain *retain, uint64_t now_ns, bool *ret_worked)
 {
-	uint64_t quota = retain->config.quota_bytes;
+	uint64_t limit = retain->limit_bytes;
 	struct db_size size;
 
 	TRY(db_size(retain->db, &size));
 	retain->stats.used_bytes = size.used_bytes;
-	if (size.used_bytes > quota / 8 * 7) {
+	if (size.used_bytes > limit / 8 * 7) {
 		retain->eased_at_ns = now_ns;
 		*ret_worked = true;
 		if (retain->stats.pressure < MAX_PRESSURE) {
@@ -310,7 +316,7 @@ static struct err *quota_step(struct retain *retain, uint64_t now_ns, bool *ret_
 			TRY(begin_sweep(retain, now_ns));
 		return NULL;
 	}
-	if (size.used_bytes < quota / 4 * 3 && retain->stats.pressure &&
+	if (size.used_bytes < limit / 4 * 3 && retain->stats.pressure &&
 	    now_ns > retain->eased_at_ns + EASE_NS) {
 		retain->stats.pressure--;
 		retain->eased_at_ns = now_ns;
@@ -355,7 +361,15 @@ static struct err *sweep_due(struct retain *retain, uint64_t now_ns, bool *ret_w
 static struct err *one_step(struct retain *retain, uint64_t now_ns, bool *ret_worked)
 {
 	*ret_worked = false;
-	TRY(age_step(retain, now_ns, ret_worked));
+	struct err *err = age_step(retain, now_ns, ret_worked);
+
+	if (err && err->code == ERR_LIMIT) {
+		/* No page is left to write the sums to, but deleting needs none. */
+		err_free(err);
+		return expire_oldest(retain, ret_worked);
+	}
+	if (err)
+		return err;
 	if (!*ret_worked)
 		TRY(quota_step(retain, now_ns, ret_worked));
 	if (!*ret_worked)
@@ -386,17 +400,21 @@ struct err *retain_make_room(struct retain *retain, uint64_t now_ns)
 	int64_t pages, free_pages = 0, ignored;
 	bool worked = true;
 
+	struct db_size size;
+
 	drop_reserve(retain);
 	retain->eased_at_ns = now_ns;
-	/* A log that was copied back can begin anew without growing. */
-	err_free(sql_pragma(retain->db, "wal_checkpoint(TRUNCATE)", &ignored));
 	TRY(sql_pragma(retain->db, "page_count", &pages));
+	TRY(db_size(retain->db, &size));
+	/* A log that was copied back begins anew without growing; but one that is larger
+	 * than the reserve would eat it all up half-way. */
+	if (size.log_bytes < retain->config.reserve_bytes)
+		err_free(sql_pragma(retain->db, "wal_checkpoint(TRUNCATE)", &ignored));
 	for (int i = 0; i < MAKE_ROOM_STEPS && worked; i++) {
 		TRY(sql_pragma(retain->db, "freelist_count", &free_pages));
-		if (free_pages > 16 && free_pages > pages / 16)
-			return NULL;
 		worked = false;
-		TRY(expire_oldest(retain, &worked));
+		if (free_pages < 16 || free_pages < pages / 16)
+			TRY(expire_oldest(retain, &worked));
 	}
 	err_free(sql_pragma(retain->db, "wal_checkpoint(TRUNCATE)", &ignored));
 	if (free_pages > 0)

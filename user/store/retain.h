@@ -19,7 +19,7 @@ struct retain_config {
 	uint64_t keep_ns[RETAIN_LEVELS]; /* age at which a bucket leaves its level; 0:
 					  * 10 min, 6 h, 7 d, 90 d */
 	uint64_t quota_bytes;		 /* database and log; 0: RETAIN_QUOTA_BYTES */
-	uint64_t reserve_bytes;		 /* 0: RETAIN_RESERVE_BYTES, at most quota / 16 */
+	uint64_t reserve_bytes;		 /* 0: RETAIN_RESERVE_BYTES, at most quota / 4 */
 	uint64_t sweep_ns;		 /* between two sweeps of orphans; 0: 1 h */
 };
 
