@@ -400,18 +400,41 @@ static uint8_t name_origin(const struct facts *facts, const struct flow_access *
 		       : VERDICT_JOIN;
 }
 
-static float confidence_of(const struct verdict_at *at)
-{
-	static const float by_origin[] = { 0.995f, 0.995f, 0.99f, 0.98f, 0.98f,
-					   0.97f,  0.97f,  0.97f, 0.90f, 0.90f };
-	float confidence = at->item.origin < 0 ? 0.998f : by_origin[at->item.origin];
+/*
+ * Confidence is what was measured: the share of right answers (type and offset) among
+ * all that were reached in the same way, over lua, redis and memcached built by gcc 12
+ * -O2 and labelled by the compiler; rounded, and lowered where there were few.
+ */
+static const struct {
+	float alone, disputed; /* disputed: unrelated types remain and rank decides */
+} measured[] = {
+	[ORIGIN_DWARF] = { 0.998f, 0.985f }, [ORIGIN_PARAM] = { 0.93f, 0.90f },
+	[ORIGIN_LOAD] = { 0.998f, 0.80f },   [ORIGIN_SUM] = { 0.985f, 0.90f },
+	[ORIGIN_PHI] = { 0.990f, 0.91f },    [ORIGIN_ARG] = { 0.98f, 0.90f },
+	[ORIGIN_STORE] = { 0.98f, 0.90f },   [ORIGIN_BACK] = { 0.98f, 0.90f },
+	[ORIGIN_COMPARE] = { 0.95f, 0.85f }, [ORIGIN_LAYOUT] = { 0.96f, 0.96f },
+};
 
+static float confidence_of(const struct verdict_at *at, bool is_global)
+{
+	bool is_disputed = at->is_conflict && !at->is_common;
+	float confidence;
+
+	if (at->is_header)
+		return 0.995f;
+	if (is_global)
+		confidence = 0.999f;
+	else if (at->item.origin == ORIGIN_DIRECT)
+		confidence = is_disputed ? 0.995f : 0.999f;
+	else
+		confidence = is_disputed ? measured[at->item.origin].disputed
+					 : measured[at->item.origin].alone;
+	if (at->is_common)
+		confidence *= at->item.origin <= ORIGIN_LOAD ? 0.99f : 0.93f;
 	if (at->item.is_wrapped)
 		confidence *= 0.95f;
 	if (at->item.fit < DTYPE_STARTS)
-		confidence *= 0.7f;
-	if (at->is_conflict)
-		confidence *= at->is_common ? 0.98f : 0.85f;
+		confidence *= 0.93f;
 	return confidence;
 }
 
@@ -446,7 +469,8 @@ void facts_decide(struct facts *facts)
 		if (at.is_found) {
 			decision.type = at.item.type;
 			decision.offset = at.item.offset;
-			decision.confidence = confidence_of(&at);
+			decision.confidence =
+				confidence_of(&at, decision.verdict == VERDICT_GLOBAL);
 		}
 		vec_push(&code->decisions, decision);
 	}
