@@ -2,9 +2,10 @@
 /*
  * A file is opened by its mapping if possible: map_files is the very inode that is
  * mapped, whatever was renamed over its path since. /proc/PID/exe comes next, then the
- * path below the process's root; those two must show the inode or build-id that the
- * mapping had, or they are another file. The worker identifies it; by build-id it is
- * then the same module in every process and after every restart.
+ * path below the root of the process, of its parent, of ourselves; those must show the
+ * inode or build-id that the mapping had, or they are another file. The worker
+ * identifies it; by build-id it is then the same module in every process and after
+ * every restart.
  *
  * Descriptors of the least recently used modules are closed; they are opened again from
  * where they came when a job needs them, and checked to be unchanged.
@@ -31,6 +32,35 @@ static bool is_mapped_file(const struct live_file *file, const struct origin *or
 	       file->inode == origin->inode;
 }
 
+/* Whether this way may be gone at all. */
+static bool is_open_to(const struct live_file *file, const struct open_request *way)
+{
+	bool has_proof = file->inode || file->build_id.size;
+
+	if (way->what == OPEN_MAP_FILE)
+		return true;
+	if (way->what == OPEN_EXE)
+		return has_proof;
+	if (file->deleted || file->path[0] != '/' || !way->pid)
+		return false;
+	return way->pid == file->pid || has_proof;
+}
+
+static struct err *open_way(struct modules *modules, const struct live_file *file,
+			    const struct open_request *way, int *ret_fd,
+			    struct origin *ret_origin)
+{
+	TRY(origin_open(modules, way, ret_fd, ret_origin));
+	if (is_mapped_file(file, ret_origin))
+		return NULL;
+	close(*ret_fd);
+	*ret_fd = -1;
+	origin_fini(ret_origin);
+	return err_new(ERR_NOT_FOUND, "%s was replaced", file->path);
+}
+
+/* A process that lived for milliseconds has gone by now; its parent, or we ourselves,
+ * mostly see the same file under the same path. */
 static struct err *open_file(struct modules *modules, const struct live_file *file,
 			     int *ret_fd, struct origin *ret_origin)
 {
@@ -39,27 +69,20 @@ static struct err *open_file(struct modules *modules, const struct live_file *fi
 		  file->addr + file->length, NULL },
 		{ OPEN_EXE, file->pid, file->start_ns, 0, 0, NULL },
 		{ OPEN_ROOT_PATH, file->pid, file->start_ns, 0, 0, file->path },
+		{ OPEN_ROOT_PATH, file->parent_pid, file->parent_start_ns, 0, 0,
+		  file->path },
+		{ OPEN_ROOT_PATH, (uint32_t)getpid(), 0, 0, 0, file->path },
 	};
 	struct err *first = NULL;
 
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
-		if (ways[i].what == OPEN_ROOT_PATH &&
-		    (file->deleted || file->path[0] != '/'))
+		if (!is_open_to(file, &ways[i]))
 			continue;
-		/* exe shows one inode; without that it cannot be told apart. */
-		if (ways[i].what == OPEN_EXE && !file->inode && !file->build_id.size)
-			continue;
-		struct err *err = origin_open(modules, &ways[i], ret_fd, ret_origin);
+		struct err *err = open_way(modules, file, &ways[i], ret_fd, ret_origin);
 
-		if (!err && is_mapped_file(file, ret_origin)) {
+		if (!err) {
 			err_free(first);
 			return NULL;
-		}
-		if (!err) {
-			close(*ret_fd);
-			*ret_fd = -1;
-			origin_fini(ret_origin);
-			err = err_new(ERR_NOT_FOUND, "%s was replaced", file->path);
 		}
 		if (!first)
 			first = take(err);
@@ -122,8 +145,8 @@ static void take_identity(struct held *held, const struct errand *errand,
 	held->kind = errand->kind;
 	held->build_id = identity->build_id;
 	held->path = mem_strdup(file->path);
-	held->pid = file->pid;
-	held->start_ns = file->start_ns;
+	held->pid = errand->origin.request.pid;
+	held->start_ns = errand->origin.request.start_ns;
 	held->has_dwarf = identity->has_dwarf;
 	held->debuglink = mem_strdup(identity->debuglink);
 	held->debuglink_crc = identity->debuglink_crc;

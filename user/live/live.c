@@ -18,7 +18,7 @@
 
 #define EXEC_WINDOW_NS 100000000ull /* a loaded machine needs that long for an execve */
 #define SWEEP_NS       10000000000ull
-#define RETRY_NS       1000000000ull /* a file that could not be opened; mapped again */
+#define RETRY_NS       250000000ull /* a file that could not be opened; mapped again */
 #define IDLE_NS	       60000000000ull
 #define MAX_FACTS_PUT  (4 * LIVE_MAX_MODULES)
 
@@ -165,9 +165,12 @@ static void describe_process(struct process *process, const struct abi_task *tas
 		process->uid = task->uid;
 	}
 	memcpy(process->comm, task->comm, ABI_COMM_BYTES);
-	if (task->parent_pid)
-		process->parent_id =
-			process_id_of(boot_id, task->parent_pid, task->parent_start_ns);
+	if (!task->parent_pid)
+		return;
+	process->parent_pid = task->parent_pid;
+	process->parent_start_ns = task->parent_start_ns;
+	process->parent_id =
+		process_id_of(boot_id, task->parent_pid, task->parent_start_ns);
 }
 
 static void inherit(struct live *live, struct process *child, const struct abi_task *task)
@@ -287,6 +290,8 @@ void live_want_module(struct live *live, struct process *process,
 		.key = module->key,
 		.pid = process->pid,
 		.start_ns = process->start_ns,
+		.parent_pid = process->parent_pid,
+		.parent_start_ns = process->parent_start_ns,
 		.addr = range->start,
 		.length = range->end - range->start,
 		.inode = module->inode,

@@ -33,6 +33,8 @@ struct live_file {
 	uint64_t key; /* to be repeated in the MODULE event */
 	uint32_t pid; /* a process that maps it */
 	uint64_t start_ns;
+	uint32_t parent_pid; /* its parent, which may outlive it; 0 unknown */
+	uint64_t parent_start_ns;
 	uint64_t addr,
 		length; /* of that mapping: /proc/PID/map_files/addr-(addr+length) */
 	uint64_t inode;

@@ -19,7 +19,8 @@
 struct process {
 	uint32_t pid;
 	uint64_t start_ns; /* 0: only perf's side-band has named it so far */
-	uint64_t parent_id, cgroup_id;
+	uint32_t parent_pid;
+	uint64_t parent_start_ns, parent_id, cgroup_id;
 	uint32_t uid;
 	char comm[ABI_COMM_BYTES + 1];
 	uint64_t first_ns;    /* earliest record */

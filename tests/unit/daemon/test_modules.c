@@ -95,6 +95,38 @@ static void a_replaced_file_is_not_taken(void **state)
 	assert_int_equal(last_module(stage)->module_id, 0);
 }
 
+static void a_process_that_has_gone_is_opened_through_its_parent(void **state)
+{
+	CLEANUP(stage_free) struct stage *stage = stage_new();
+	CLEANUP(modules_free) struct modules *modules = modules_of(stage, NULL);
+	struct job_reply identity = stage_identity(1, true);
+	uint64_t inode = stage_serve(stage, OPEN_ROOT_PATH, 4, "/bin/brief", "brief");
+	struct live_file file = file_of(1, "/bin/brief", inode);
+
+	(void)state;
+	stage_serve(stage, OPEN_ROOT_PATH, (uint32_t)getpid(), "/bin/brief", "not it");
+	file.parent_pid = 4;
+	modules_want(modules, &file);
+	stage_answer(stage, &identity);
+	assert_int_equal(last_module(stage)->module_id, stage_module_id(1));
+	/* The parent gone as well: our own root, if it is the same file. */
+	file.parent_pid = 0;
+	file.inode = stage_serve(stage, OPEN_ROOT_PATH, (uint32_t)getpid(), "/bin/other",
+				 "other");
+	file.path = "/bin/other";
+	file.key = 3;
+	modules_want(modules, &file);
+	stage_answer(stage, &identity);
+	assert_int_equal(last_module(stage)->key, 3);
+	assert_true(last_module(stage)->module_id != 0);
+	/* Without proof that it is the same file it is not taken. */
+	file.inode = 0;
+	file.key = 2;
+	modules_want(modules, &file);
+	assert_int_equal(last_module(stage)->key, 2);
+	assert_int_equal(last_module(stage)->module_id, 0);
+}
+
 static void a_deleted_file_is_never_looked_for_by_name(void **state)
 {
 	CLEANUP(stage_free) struct stage *stage = stage_new();
@@ -433,6 +465,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_mapped_file_is_opened_by_its_mapping),
 		cmocka_unit_test(a_replaced_file_is_not_taken),
+		cmocka_unit_test(a_process_that_has_gone_is_opened_through_its_parent),
 		cmocka_unit_test(a_deleted_file_is_never_looked_for_by_name),
 		cmocka_unit_test(a_file_without_build_id_is_known_by_path_size_and_time),
 		cmocka_unit_test(what_is_no_program_is_impossible),
