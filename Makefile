@@ -74,7 +74,7 @@ $B/gen/text.c: tools/embed.sh $(TEXTS)
 	$(call say,EMBED) tools/embed.sh text $(TEXTS) > $@
 
 $B/libassay.a: $(filter-out $(MAINS),$(call objs,$(ALL_DIRS))) $(GEN_OBJS)
-	$(call say,AR) rm -f $@ && ar rcs $@ $^
+	$(call say,AR) rm -f $@ && ar qcs $@ $^
 
 include $(wildcard tools/*.mk)
 

@@ -6,7 +6,7 @@ layers = $(sort $1 $(foreach d,$(call deps,$1),$d $(call deps,$d)))
 $(foreach d,$(ALL_DIRS),$(eval $B/lib/$d.a: $(filter-out $(MAINS),$(call objs,$d))))
 $B/lib/%.a:
 	@mkdir -p $(@D)
-	$(call say,AR) rm -f $@ && ar rcs $@ $^
+	$(call say,AR) rm -f $@ && ar qcs $@ $^
 
 UNIT_SRCS := $(wildcard tests/unit/*/test_*.c)
 UNIT      := $(UNIT_SRCS:tests/%.c=$B/tests/%)
