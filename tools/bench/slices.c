@@ -3,22 +3,28 @@
  * What does sampling cost a server? A machine whose speed drifts by a quarter cannot be
  * asked with a few pairs of long runs, so time is cut into slices shorter than the drift:
  *
- *	slices compare COMMAND-SOCKET REQUEST FIELD AGENT-PID [SLICE-MS CAP-S]
+ *	slices compare COMMAND-SOCKET REQUEST FIELD AGENT-PID SERVER-PID [SLICE-MS CAP-S]
  *	slices interrupt
  *
  * A block is four slices in the order 1 2 2 1, which cancels a linear drift, and gives one
  * number: the log of throughput in the 2s over the 1s. In a test block the agent samples
  * in the 2s and is paused (SIGUSR1, SIGUSR2) in the 1s, or the other way round at random;
  * in a control block (A/A) it is paused throughout. Blocks alternate, so both kinds see the
- * same machine. It ends when the control's 95% interval lies within +-1%, or at the cap.
+ * same machine. It ends when the control's 95% interval of the rate per second lies
+ * within +-1%, or at the cap.
  * Intervals come from the 10%-trimmed mean with Winsorized variance (Yuen): one stall of
  * the machine would otherwise widen them for minutes.
+ *
+ * Two rates are taken: per second, and per second of the server's own CPU time. The
+ * interrupts and programs of the sampling are charged to whom they interrupt, so the
+ * second shows their price too, without the noise of who else wants the CPU.
  *
  * Throughput is a counter that the server gives when REQUEST and a newline is sent to it:
  * the first number after FIELD in the answer ("" for the first of all).
  *
  * `interrupt` measures what one cpu-clock sample costs without any BPF program.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <math.h>
@@ -55,7 +61,13 @@ struct interval {
 struct target {
 	const char *request, *field;
 	int fd;
-	pid_t agent;
+	pid_t agent, server;
+};
+
+enum { PER_SECOND, PER_CPU_SECOND, RATES };
+
+struct rates {
+	double of[RATES];
 };
 
 static void die(const char *what)
@@ -132,7 +144,35 @@ static void drain(const struct target *target)
 		;
 }
 
-static double rate_of_slice(const struct target *target, int ms, bool sampling, bool *was)
+/* Seconds on a CPU of all threads of the server, to the nanosecond. */
+static double server_cpu_s(const struct target *target)
+{
+	char path[300];
+	double sum = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->server);
+	DIR *folder = opendir(path);
+
+	if (!folder)
+		die("the server's threads");
+	for (struct dirent *entry; (entry = readdir(folder));) {
+		unsigned long long on_ns = 0;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/schedstat",
+			 (int)target->server, entry->d_name);
+		FILE *file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+
+		if (file && fscanf(file, "%llu", &on_ns) == 1)
+			sum += (double)on_ns * 1e-9;
+		if (file)
+			fclose(file);
+	}
+	closedir(folder);
+	return sum;
+}
+
+static struct rates rates_of_slice(const struct target *target, int ms, bool sampling,
+				   bool *was)
 {
 	double begin, end;
 
@@ -142,32 +182,39 @@ static double rate_of_slice(const struct target *target, int ms, bool sampling, 
 	pause_ms(SETTLE_MS);
 	drain(target);
 
-	double first = read_counter(target, &begin);
+	double first = read_counter(target, &begin), cpu_s = server_cpu_s(target);
 
 	pause_ms(ms);
 	drain(target);
 
 	double last = read_counter(target, &end);
 
-	if (last <= first) {
+	cpu_s = server_cpu_s(target) - cpu_s;
+
+	if (last <= first || cpu_s <= 0) {
 		errno = 0;
 		die("the server served nothing: is the load still running?");
 	}
-	return (last - first) / (end - begin);
+	return (struct rates){ { (last - first) / (end - begin),
+				 (last - first) / cpu_s } };
 }
 
-/* Return: log of (sampling / paused); of (2s / 1s) in a control block. */
-static double run_block(const struct target *target, int ms, bool control, bool *was)
+/* Adds the log of (sampling / paused), of (2s / 1s) in a control block, to each series. */
+static void run_block(const struct target *target, int ms, bool *was, bool control,
+		      struct series series[RATES])
 {
 	bool swap = random() & 1; /* which of the two is first and last */
-	double sum[2] = { 0, 0 };
+	double sum[2][RATES] = { { 0 } };
 
 	for (int i = 0; i < 4; i++) {
 		int which = (i == 1 || i == 2) ^ swap;
+		struct rates rates = rates_of_slice(target, ms, !control && which, was);
 
-		sum[which] += rate_of_slice(target, ms, !control && which, was);
+		for (int k = 0; k < RATES; k++)
+			sum[which][k] += rates.of[k];
 	}
-	return log(sum[1] / sum[0]);
+	for (int k = 0; k < RATES; k++)
+		series[k].log_ratio[series[k].count++] = log(sum[1][k] / sum[0][k]);
 }
 
 static int by_value(const void *a, const void *b)
@@ -280,37 +327,37 @@ static bool control_is_tight(const struct series *control)
 
 static int compare(const struct target *target, int slice_ms, double cap_s)
 {
-	static struct series test, control;
+	static struct series test[RATES], control[RATES];
 	bool sampling = true;
 	double begin = now(), cpu_s = agent_cpu_s(target->agent), on_s = 0, said = begin;
 
 	srandom((unsigned)getpid());
-	while (now() - begin < cap_s && test.count < MAX_BLOCKS &&
-	       !control_is_tight(&control)) {
-		control.log_ratio[control.count++] =
-			run_block(target, slice_ms, true, &sampling);
+	while (now() - begin < cap_s && test->count < MAX_BLOCKS &&
+	       !control_is_tight(control)) {
+		run_block(target, slice_ms, &sampling, true, control);
 
 		double before = now();
 
-		test.log_ratio[test.count++] =
-			run_block(target, slice_ms, false, &sampling);
+		run_block(target, slice_ms, &sampling, false, test);
 		on_s += (now() - before) / 2;
-		if (now() - said > 30 && control.count >= 10) {
-			struct interval aa = interval_of(&control);
+		if (now() - said > 30 && control->count >= 10) {
+			struct interval aa = interval_of(control);
 
 			said = now();
 			fprintf(stderr, "%4.0f s: A/A %.4f..%.4f of %d blocks\n",
-				said - begin, aa.low, aa.high, control.count);
+				said - begin, aa.low, aa.high, control->count);
 		}
 	}
 	kill(target->agent, SIGUSR2);
 	cpu_s = agent_cpu_s(target->agent) - cpu_s;
 	printf("what\tratio\tlow\thigh\tblocks\n");
-	print_interval("agent", &test);
-	print_interval("control", &control);
+	print_interval("agent", &test[PER_SECOND]);
+	print_interval("control", &control[PER_SECOND]);
+	print_interval("agent, per CPU second", &test[PER_CPU_SECOND]);
+	print_interval("control, per CPU second", &control[PER_CPU_SECOND]);
 	printf("seconds\t%.1f\nsampling_seconds\t%.1f\nagent_cpu_seconds\t%.2f\n",
 	       now() - begin, on_s, cpu_s);
-	return control_is_tight(&control) ? 0 : 3;
+	return control_is_tight(control) ? 0 : 3;
 }
 
 static uint64_t spin_for(double seconds)
@@ -374,17 +421,18 @@ int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "interrupt"))
 		return interrupt_cost();
-	if (argc < 6 || strcmp(argv[1], "compare")) {
+	if (argc < 7 || strcmp(argv[1], "compare")) {
 		fprintf(stderr, "usage: slices compare SOCKET REQUEST FIELD AGENT-PID "
-				"[SLICE-MS CAP-S] | interrupt\n");
+				"SERVER-PID [SLICE-MS CAP-S] | interrupt\n");
 		return 2;
 	}
 	struct target target = { .request = argv[3],
 				 .field = argv[4],
 				 .fd = connect_unix(argv[2]),
-				 .agent = atoi(argv[5]) };
-	int slice_ms = argc > 6 ? atoi(argv[6]) : 400;
+				 .agent = atoi(argv[5]),
+				 .server = atoi(argv[6]) };
+	int slice_ms = argc > 7 ? atoi(argv[7]) : 400;
 
 	return compare(&target, slice_ms > 1000 ? 1000 : slice_ms,
-		       argc > 7 ? atof(argv[7]) : 1200);
+		       argc > 8 ? atof(argv[8]) : 1200);
 }
