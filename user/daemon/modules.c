@@ -251,6 +251,8 @@ void modules_want(struct modules *modules, const struct live_file *file)
 {
 	struct ask ask = { .key = file->key, .file = *file };
 
+	if (file->key == modules->vdso_key)
+		return; /* on its way, or never */
 	ask.file.path = mem_strdup(file->path);
 	/* vdsos are ours or not at all; the rest of "[...]" never gets here. */
 	if (file->path[0] == '[' || modules->asks.count >= MODULES_MAX) {
