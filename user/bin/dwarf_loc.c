@@ -8,7 +8,8 @@
 
 #include "bin/insn.h"
 
-#define MAX_OPS 256
+#define MAX_OPS	   256
+#define MAX_OFFSET (1ll << 32) /* from a register or the frame */
 
 enum state { NOTHING, PLACE, CONSTANT, UNKNOWN };
 
@@ -35,12 +36,18 @@ static void set(struct machine *m, uint8_t where, uint64_t reg, int64_t offset)
 
 static void emit(struct machine *m, uint32_t bytes)
 {
-	if (m->state == PLACE && m->count < DWARF_MAX_PIECES) {
+	bool is_address = m->place.where == DWARF_AT_ADDRESS ||
+			  m->place.where == DWARF_IS_ADDRESS ||
+			  m->place.where == DWARF_IN_TLS;
+	bool is_sane = is_address ||
+		       (m->place.offset < MAX_OFFSET && m->place.offset > -MAX_OFFSET);
+
+	if (m->state == PLACE && is_sane && m->count < DWARF_MAX_PIECES) {
 		m->place.piece_offset = m->done;
 		m->place.piece_bytes = bytes;
 		m->places[m->count++] = m->place;
 	}
-	m->done += bytes;
+	m->done = m->done > UINT32_MAX / 2 ? m->done : m->done + bytes;
 	m->state = NOTHING;
 }
 
@@ -67,7 +74,7 @@ static void add(struct machine *m, uint64_t constant)
 		m->place.where == DWARF_AT_ADDRESS || m->place.where == DWARF_IS_ENTRY;
 
 	if (m->state == PLACE && is_sum)
-		m->place.offset += (int64_t)constant;
+		m->place.offset = (int64_t)((uint64_t)m->place.offset + constant);
 	else
 		m->state = UNKNOWN;
 }
@@ -109,7 +116,8 @@ static void set_frame(struct machine *m, const struct dwarf_place *frame, int64_
 	if (!frame || (frame->where != DWARF_AT_CFA && frame->where != DWARF_AT_REGISTER))
 		m->state = UNKNOWN;
 	else
-		set(m, frame->where, frame->reg, frame->offset + offset);
+		set(m, frame->where, frame->reg,
+		    (int64_t)((uint64_t)frame->offset + (uint64_t)offset));
 }
 
 static void set_constant(struct machine *m, uint64_t constant)

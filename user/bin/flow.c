@@ -270,9 +270,11 @@ static struct flow_ref follow(const struct flow_impl *impl, struct flow_ref ref)
 
 	while (ref.node < impl->copies.count &&
 	       impl->copies.data[ref.node].node != FLOW_NONE && ++steps < 4096) {
-		ref.delta += impl->copies.data[ref.node].delta;
+		ref.delta = flow_plus(ref.delta, impl->copies.data[ref.node].delta);
 		ref.node = impl->copies.data[ref.node].node;
 	}
+	if (ref.node != FLOW_NODE_CONSTANT)
+		ref.delta = flow_bounded(ref.delta);
 	return ref;
 }
 

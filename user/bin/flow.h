@@ -39,8 +39,29 @@ enum flow_kind {
 
 struct flow_ref {
 	uint32_t node;
-	int64_t delta;
+	int64_t delta; /* within FLOW_MAX_DELTA unless the node is the constant */
 };
+
+/* Larger offsets are clipped: they lead out of every object anyway. */
+#define FLOW_MAX_DELTA (1ll << 40)
+
+/* Machine arithmetic wraps; C's must not. */
+static inline int64_t flow_plus(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+static inline int64_t flow_times(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+static inline int64_t flow_bounded(int64_t delta)
+{
+	return delta > FLOW_MAX_DELTA	 ? FLOW_MAX_DELTA
+	       : delta < -FLOW_MAX_DELTA ? -FLOW_MAX_DELTA
+					 : delta;
+}
 
 struct flow_term {
 	struct flow_ref ref;

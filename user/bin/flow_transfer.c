@@ -74,8 +74,8 @@ static bool frame_offset(const struct flow_access *access, int64_t *ret_offset)
 	if (access->base.node != FLOW_NODE_FRAME || access->index.node != FLOW_NONE ||
 	    access->segment != INSN_FLAT)
 		return false;
-	*ret_offset = access->base.delta + access->disp;
-	return true;
+	*ret_offset = flow_plus(access->base.delta, access->disp);
+	return *ret_offset == flow_bounded(*ret_offset);
 }
 
 static void kill_slots(struct flow *flow, const struct flow_access *access)
@@ -115,7 +115,8 @@ static struct flow_access address_of(struct flow *flow, const struct insn_mem *m
 	else if (mem->index != INSN_REG_NONE)
 		access.index = unknown(flow, true); /* vector gathers */
 	if (access.index.node == FLOW_NODE_CONSTANT) {
-		access.disp += access.index.delta * mem->scale;
+		access.disp = flow_plus(access.disp,
+					flow_times(access.index.delta, mem->scale));
 		access.index = NULL_REF;
 	}
 	if (access.base.node == FLOW_NONE && mem->segment == INSN_FLAT) {
@@ -123,6 +124,8 @@ static struct flow_access address_of(struct flow *flow, const struct insn_mem *m
 		if (access.index.node == FLOW_NONE)
 			access.disp = 0;
 	}
+	if (access.base.node != FLOW_NODE_CONSTANT)
+		access.disp = flow_bounded(access.disp);
 	return access;
 }
 
@@ -280,7 +283,7 @@ static void do_lea(struct flow *flow, const struct insn *insn)
 		ref = scaled(flow, base, 1 + at.scale);
 	else
 		ref = pair(flow, FLOW_SUM, base, at.index, at.scale);
-	ref.delta += at.disp;
+	ref.delta = flow_plus(ref.delta, at.disp);
 	if (ref.node == FLOW_NODE_FRAME)
 		vec_push(&flow->impl->taken, ref.delta);
 	assign(flow, &insn->args[0], ref);
@@ -308,7 +311,7 @@ static void do_add(struct flow *flow, const struct insn *insn)
 		   (by->kind == INSN_IMM ||
 		    (x.node && y.delta > -SMALL && y.delta < SMALL))) {
 		ref = x;
-		ref.delta += is_sub ? -y.delta : y.delta;
+		ref.delta = flow_plus(ref.delta, flow_times(y.delta, is_sub ? -1 : 1));
 	} else if (is_sub) {
 		ref = pair(flow, FLOW_DIFF, x, y, -1);
 	} else if (x.node == y.node && x.delta == y.delta) {

@@ -337,8 +337,8 @@ static uint8_t reason_without(struct facts *facts, const struct flow_access *acc
 	if (base == 1 || (base == 0 && facts->flow->nodes.data[0].kind == FLOW_FRAME))
 		return found->count ? VERDICT_NOT_STRUCT : VERDICT_STACK;
 	if (base == 0 && access->segment == INSN_FLAT && access->base.delta)
-		return module_is_writable(facts->recover,
-					  (uint64_t)(access->base.delta + access->disp))
+		return module_is_writable(facts->recover, (uint64_t)access->base.delta +
+								  (uint64_t)access->disp)
 			       ? VERDICT_NO_TYPE
 			       : VERDICT_CONSTANT;
 	return found->count ? VERDICT_OUT_OF_RANGE : VERDICT_NO_TYPE;

@@ -5,6 +5,7 @@
  * address. No data flow. Of several variables in one register the one whose type
  * contains the others' wins, then the better fit, then the innermost scope.
  */
+#include "bin/flow.h"
 #include "types/module.h"
 #include "types/seed.h"
 
@@ -138,7 +139,7 @@ static void decide(struct recover *recover, const struct seed *seed, uint64_t va
 		consider_global(recover, (uint64_t)mem->disp, mem->width, pick);
 	} else if ((mem->base == abi->stack || mem->base == abi->frame) &&
 		   frame_cfa_at(recover->frame, va, &cfa_reg, &cfa_offset) &&
-		   cfa_reg == mem->base) {
+		   cfa_reg == mem->base && cfa_offset == flow_bounded(cfa_offset)) {
 		consider_frame(recover, seed,
 			       &(struct seed_point){ va, cfa_offset, (uint8_t)cfa_reg },
 			       mem, pick);

@@ -59,7 +59,7 @@ void facts_add(struct facts *facts, uint32_t node, const struct clue *new_fact)
 	struct clue *found = NULL;
 	unsigned same = 0;
 
-	if (node < 2 || node == FLOW_NONE)
+	if (node < 2 || node == FLOW_NONE || fact.offset != flow_bounded(fact.offset))
 		return;
 	fact.type = unit_own(facts->recover, facts->unit, dtype_whole(types, fact.type));
 	if (dtype_get(types, fact.type)->kind == DTYPE_ARRAY) {
@@ -121,6 +121,13 @@ static void offer_normal(struct facts *facts, struct candidates *list, uint32_t 
 	offer(list, type, offset, origin, is_indexed);
 }
 
+/* The constant part of the index, in bytes. */
+static int64_t facts_bias(const struct facts *facts, const struct flow_access *access)
+{
+	return flow_bounded(
+		flow_times(flow_constant(facts->flow, access->index), access->scale));
+}
+
 int64_t facts_unbias(struct facts *facts, uint32_t type, int64_t offset,
 		     const struct flow_access *access)
 {
@@ -133,7 +140,7 @@ int64_t facts_unbias(struct facts *facts, uint32_t type, int64_t offset,
 	step = flow_multiple(facts->flow, access->index) * access->scale;
 	if (unit_steps(facts->unit, type) && !(step % bytes))
 		return offset;
-	bias = flow_constant(facts->flow, access->index) * access->scale;
+	bias = facts_bias(facts, access);
 	if (bias && !dtype_in_array(types, type, offset) &&
 	    dtype_in_array(types, type, offset + bias))
 		return offset + bias;
@@ -146,7 +153,7 @@ static void offer_global(struct facts *facts, const struct flow_access *access,
 			 int64_t base, struct candidates *list)
 {
 	bool is_indexed = access->index.node != FLOW_NONE;
-	uint64_t va = (uint64_t)(base + access->disp), offset;
+	uint64_t va = (uint64_t)base + (uint64_t)access->disp, offset;
 	const struct dwarf_global *global = NULL;
 
 	if (va <= LOWEST_ADDRESS)
@@ -163,7 +170,8 @@ static void offer_global(struct facts *facts, const struct flow_access *access,
 		return;
 	global = dwarf_global_at(facts->recover->dwarf, (uint64_t)base, &offset);
 	if (global)
-		offer_normal(facts, list, global->type, (int64_t)offset + access->disp,
+		offer_normal(facts, list, global->type,
+			     flow_plus((int64_t)offset, flow_bounded(access->disp)),
 			     ORIGIN_PARAM, true);
 }
 
@@ -184,7 +192,7 @@ static void offer_frame(struct facts *facts, const struct flow_access *access,
 		seed_object(&facts->seed, types, &point, offset, &into);
 
 	if (!object && is_indexed) {
-		int64_t bias = flow_constant(facts->flow, access->index) * access->scale;
+		int64_t bias = facts_bias(facts, access);
 
 		if (bias)
 			object = seed_object(&facts->seed, types, &point, offset + bias,
@@ -238,8 +246,8 @@ static void offer_segment(struct facts *facts, const struct flow_access *access,
 		 (access->base.node == FLOW_NONE || access->base.node == 0))
 		global = dwarf_global_at(
 			recover->dwarf,
-			(uint64_t)(access->disp +
-				   (access->base.node ? 0 : access->base.delta)),
+			(uint64_t)access->disp +
+				(access->base.node ? 0 : (uint64_t)access->base.delta),
 			&offset);
 	if (global)
 		offer_normal(facts, list, global->type, (int64_t)offset, ORIGIN_PARAM,
@@ -251,7 +259,7 @@ static void offer_segment(struct facts *facts, const struct flow_access *access,
 static void offer_folded(struct facts *facts, const struct flow_access *access,
 			 struct candidates *list)
 {
-	uint64_t va = (uint64_t)(access->base.delta + access->disp), offset;
+	uint64_t va = (uint64_t)access->base.delta + (uint64_t)access->disp, offset;
 	const struct dwarf_global *global = NULL;
 
 	if (va > LOWEST_ADDRESS)

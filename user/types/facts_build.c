@@ -140,7 +140,8 @@ static void find_frames(struct facts *facts)
 		if (va >= end || (i && code->insns.data[i - 1].va > va)) {
 			const struct frame_rule *rule =
 				frame_rule_at(facts->recover->frame, va);
-			bool is_plain = rule && !rule->cfa_expression;
+			bool is_plain = rule && !rule->cfa_expression &&
+					rule->cfa_off == flow_bounded(rule->cfa_off);
 
 			frame.reg = is_plain ? rule->cfa_reg : INSN_REG_NONE;
 			frame.offset = is_plain ? rule->cfa_off : 0;

@@ -249,7 +249,9 @@ static void do_sum(struct facts *facts, uint32_t number)
 	uint64_t step = 0;
 
 	sum_side(facts, number, x.ref, step_y,
-		 y.ref.node ? flow_constant(flow, y.ref) * y.factor : 0);
+		 y.ref.node
+			 ? flow_bounded(flow_times(flow_constant(flow, y.ref), y.factor))
+			 : 0);
 	if (y.factor == 1)
 		sum_side(facts, number, y.ref, step_x, 0);
 	if (y.factor != 1 || (y.ref.node > 1 && flow->nodes.data[y.ref.node].is_int) ||

@@ -58,6 +58,7 @@ static void learn(struct recover *recover, uint32_t number)
 {
 	struct unit *unit = module_unit(recover, number);
 	size_t count, lo = 0, hi;
+	uint64_t done = 0;
 	const struct dwarf_function *functions = dwarf_functions(recover->dwarf, &count);
 
 	if (unit->is_learnt)
@@ -74,9 +75,16 @@ static void learn(struct recover *recover, uint32_t number)
 		else
 			hi = middle;
 	}
-	for (; lo < count && functions[recover->by_unit[lo]].unit == number; lo++)
-		if (follow(recover, &functions[recover->by_unit[lo]]))
+	for (; lo < count && functions[recover->by_unit[lo]].unit == number; lo++) {
+		const struct dwarf_function *function = &functions[recover->by_unit[lo]];
+
+		/* Functions on top of each other: damaged, and the work has no bound. */
+		if (function->va < done)
+			continue;
+		done = function->ranges[0].hi;
+		if (follow(recover, function))
 			facts_vote(recover->facts);
+	}
 	unit_count_votes(unit);
 }
 
@@ -257,7 +265,7 @@ static void sweep_function(struct sweep *sweep, const struct part *part,
 		else if (part->is_first)
 			vec_push(&sweep->later, *decision);
 	}
-	if (part->is_first && function->range_count > 1)
+	if (part->is_first && sweep->later.count)
 		qsort(sweep->later.data, sweep->later.count, sizeof(*sweep->later.data),
 		      by_va);
 }

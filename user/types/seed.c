@@ -31,7 +31,8 @@ void seed_init(struct seed *seed, const struct code *code)
 	vec_each(&code->scopes.vars, var) {
 		if (is_in_register(var))
 			seed->order[seed->count++] = var;
-		if (var->where == DWARF_AT_CFA || var->where == DWARF_AT_REGISTER)
+		if ((var->where == DWARF_AT_CFA || var->where == DWARF_AT_REGISTER) &&
+		    seed->objects.count < SEED_MAX_OBJECTS)
 			vec_push(&seed->objects, var);
 	}
 	if (seed->count)
@@ -63,7 +64,7 @@ void seed_advance(struct seed *seed, uint64_t va)
 	     seed->next++) {
 		const struct dwarf_var *var = seed->order[seed->next];
 
-		if (var->hi <= va)
+		if (var->hi <= va || seed->live[var->reg].count >= SEED_MAX_LIVE)
 			continue;
 		vec_push(&seed->live[var->reg], var);
 		vec_push(&seed->fresh, var);

@@ -9,6 +9,9 @@
 
 #include "types/module.h"
 
+#define SEED_MAX_LIVE	 256  /* variables in one register at a time */
+#define SEED_MAX_OBJECTS 8192 /* in one frame */
+
 struct seed {
 	const struct dwarf_var **order; /* those in or relative to a register, by lo */
 	size_t count, next;
