@@ -113,6 +113,40 @@ static void put_candidates(struct facts *facts, const struct flow_access *access
 	}
 }
 
+/* A pointer that lies whole elements off, where an object of the same size that it
+ * would wrap is known to be: it steps, and is the answer that has both. */
+static void put_stepped(struct facts *facts, const struct flow_access *access,
+			const struct candidates *found, struct items *items)
+{
+	struct dtypes *types = facts->recover->types;
+	size_t count = items->count;
+
+	for (size_t i = 0; i < found->count; i++) {
+		const struct candidate *from = &found->data[i];
+		int64_t bytes = (int64_t)dtype_get(types, from->type)->bytes;
+		struct item item = { .type = from->type,
+				     .origin = from->origin,
+				     .is_derived = !from->is_direct };
+
+		if (!dtype_is_aggregate(types, from->type) || !bytes ||
+		    from->origin > ORIGIN_PHI ||
+		    dtype_covers(types, from->type, from->offset))
+			continue;
+		item.offset = (from->offset % bytes + bytes) % bytes;
+		for (size_t k = 0; k < count; k++) {
+			const struct item *inner = &items->data[k];
+
+			if (!inner->is_wrapped && inner->type != item.type &&
+			    dtype_get(types, inner->type)->bytes == (uint64_t)bytes &&
+			    dtype_contains(types, item.type, item.offset, inner->type,
+					   inner->offset)) {
+				put(facts, items, item, access->width);
+				break;
+			}
+		}
+	}
+}
+
 static bool has_inside(struct facts *facts, const struct item *outer,
 		       const struct item *inner)
 {
@@ -357,6 +391,7 @@ static void decide(struct facts *facts, uint32_t number, struct verdict_at *at)
 	facts_candidates(facts, access, &found);
 	put_direct(facts, number, &items);
 	put_candidates(facts, access, &found, &items);
+	put_stepped(facts, access, &found, &items);
 	at->reason = reason_without(facts, access, &found, &items);
 	if (base == insn_abi(facts->recover->decoder)->stack && !items.count)
 		at->reason = VERDICT_STACK;
