@@ -301,7 +301,12 @@ static struct err *put_verdicts(struct db *db)
 	return NULL;
 }
 
-/* Only the clock's address lies behind the access; see bpf/abi.h. */
+/* Only the clock's; see bpf/abi.h. */
+bool source_skids(uint32_t source)
+{
+	return !strcmp(source_name(source), "clock");
+}
+
 static struct err *put_sources(struct db *db)
 {
 	CLEANUP(script_close) struct script script = { 0 };
@@ -309,9 +314,7 @@ static struct err *put_sources(struct db *db)
 
 	TRY(script_open(db, "names_source", &script));
 	for (uint32_t i = 0; i < count; i++) {
-		const char *name = source_name(i);
-
-		script_bind(&script, "utu", i, name, (uint32_t)!strcmp(name, "clock"));
+		script_bind(&script, "utu", i, source_name(i), (uint32_t)source_skids(i));
 		TRY(script_run(&script, NULL));
 	}
 	return NULL;
@@ -425,7 +428,6 @@ static struct err *setup_writer(struct db *db)
 		TRY(sql_exec(db, "PRAGMA auto_vacuum = INCREMENTAL"));
 	TRY(sql_exec(db, "PRAGMA journal_mode = WAL"));
 	TRY(sql_exec(db, "PRAGMA synchronous = NORMAL"));
-	TRY(sql_exec(db, "PRAGMA temp_store = MEMORY"));
 	/* Debian's default overwrites what is deleted; roll-up deletes all day. */
 	TRY(sql_exec(db, "PRAGMA secure_delete = OFF"));
 	CLEANUP(free)
@@ -456,8 +458,6 @@ struct err *db_open(const char *path, enum db_mode mode, struct db **ret_db)
 	TRY(check_owner(db, mode));
 	if (mode == DB_WRITE)
 		TRY(setup_writer(db));
-	else
-		TRY(sql_exec(db, "PRAGMA temp_store = MEMORY"));
 	*ret_db = take(db);
 	return NULL;
 }

@@ -11,29 +11,35 @@
 
 #include "store/db.h"
 
-#define JOBS_MAX 4096
+#define JOBS_BATCH 4096 /* rows looked at per step */
+#define JOBS_MAX_SEEN \
+	262144u /* different addresses in one pass; others wait for the next */
 
 struct jobs_site {
 	uint64_t module_id, va;
 	bool skid;	  /* a clock sample: the skid rule applies to the answer */
 	bool want_symbol; /* no site row yet */
 	bool want_answer; /* no answer of this analyser yet; false for stack frames */
-	uint64_t samples;
+	uint64_t samples; /* 0 for stack frames */
 };
 
-struct jobs_query {
-	uint64_t module_id;	   /* 0: every module */
-	uint32_t analyser_version; /* answers of another one count as missing */
-	size_t limit;		   /* 1..JOBS_MAX */
-};
+struct jobs;
+
+/* jobs_new() - begin a pass over the samples. Answers of an analyser other than
+ * @analyser_version count as missing. @db is borrowed until jobs_free(). */
+struct err *jobs_new(struct db *db, uint32_t analyser_version, struct jobs **ret_jobs);
+void jobs_free(struct jobs *jobs); /* NULL is fine */
+CLEANUP_DEFINE(jobs_free, struct jobs *)
 
 /**
- * jobs_next() - the most sampled addresses that lack a symbol or an answer.
- * @ret_sites: @query->limit entries of the caller's. @ret_count: how many were filled.
- * Addresses of one module come together. Frames of stacks follow the accesses.
+ * jobs_step() - look on, a batch of rows (some ms); it only reads.
+ * @ret_sites: room for @room of the caller's. @ret_count: how many were filled; often
+ *	none, since all accesses are summed up before the first one is handed out.
+ * @ret_done: the pass is over.
+ * Order: accesses, most sampled first, then frames of stacks.
  */
-struct err *jobs_next(struct db *db, const struct jobs_query *query,
-		      struct jobs_site *ret_sites, size_t *ret_count);
+struct err *jobs_step(struct jobs *jobs, struct jobs_site *ret_sites, size_t room,
+		      size_t *ret_count, bool *ret_done);
 
 /* jobs_retry() - forget the "no-debug" answers and unresolved symbols of a module,
  * because its debug information has arrived. */

@@ -40,7 +40,7 @@ CLEANUP_DEFINE(retain_free, struct retain *)
  * transaction. One step handles at most RETAIN_BATCH rows and is not cut.
  * Return in @ret_more whether there is more to do; may be NULL.
  */
-#define RETAIN_BATCH 4096
+#define RETAIN_BATCH 2048
 struct err *retain_step(struct retain *retain, uint64_t now_ns, uint64_t budget_ns,
 			bool *ret_more);
 

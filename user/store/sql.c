@@ -162,6 +162,13 @@ void script_set(struct script *script, const char *name, int64_t value)
 	}
 }
 
+void script_keys(struct script *script, const int64_t *keys, unsigned count)
+{
+	for (size_t i = 0; i < script->count; i++)
+		for (unsigned key = 0; key < count; key++)
+			sqlite3_bind_int64(script->stmts[i], (int)key + 1, keys[key]);
+}
+
 static void bind_one(sqlite3_stmt *stmt, int index, char letter, va_list *ap)
 {
 	switch (letter) {

@@ -50,6 +50,9 @@ static inline void cleanup_script_close(struct script *script)
 /* script_set() - bind an integer by name (":level") wherever it appears. */
 void script_set(struct script *script, const char *name, int64_t value);
 
+/* script_keys() - bind ?1, ?2, ... of every statement. */
+void script_keys(struct script *script, const int64_t *keys, unsigned count);
+
 /**
  * script_bind() - bind the parameters of the only statement in their order.
  * @format: one letter each: u uint32_t, l uint64_t, d double, t text (NULL is ""),
@@ -72,6 +75,9 @@ struct err *script_rows(struct script *script, int64_t *ret_rows, size_t columns
 struct err *meta_get(struct db *db, const char *key, int64_t otherwise,
 		     int64_t *ret_value);
 struct err *meta_set(struct db *db, const char *key, int64_t value);
+
+/* source_skids() - the address that this enum abi_source gives lies behind the access. */
+bool source_skids(uint32_t source);
 
 /* db_migrate() - what db_open() does with embed_schema; @table for the tests. */
 struct embed;

@@ -14,7 +14,6 @@
  */
 #include "store/sweep.h"
 
-#include <sqlite3.h>
 #include <stdlib.h>
 
 #include "core/map.h"
@@ -239,13 +238,6 @@ void sweep_free(struct sweep *sweep)
 	free(sweep);
 }
 
-static void bind_keys(struct script *script, const int64_t *keys, unsigned count)
-{
-	for (size_t i = 0; i < script->count; i++)
-		for (unsigned key = 0; key < count; key++)
-			sqlite3_bind_int64(script->stmts[i], (int)key + 1, keys[key]);
-}
-
 /* From the leaf up, as far as nothing else hangs on it. */
 static struct err *remove_frames(struct sweep *sweep, int64_t frame_id,
 				 uint64_t *ret_removed)
@@ -253,7 +245,7 @@ static struct err *remove_frames(struct sweep *sweep, int64_t frame_id,
 	size_t count = 1;
 
 	while (frame_id && count) {
-		bind_keys(&sweep->remove_frame, &frame_id, 1);
+		script_keys(&sweep->remove_frame, &frame_id, 1);
 		/* Room for two, so that the statement is stepped to its end. */
 		int64_t parents[2];
 
@@ -273,7 +265,7 @@ static struct err *handle_rows(struct sweep *sweep, size_t count, uint64_t *ret_
 
 		if (!phase->row(sweep, row))
 			continue;
-		bind_keys(&sweep->remove, row, phase->keys);
+		script_keys(&sweep->remove, row, phase->keys);
 		TRY(script_run(&sweep->remove, NULL));
 		++*ret_removed;
 		if (phase->row == stack_row)
@@ -296,7 +288,7 @@ struct err *sweep_step(struct sweep *sweep, bool *ret_done, uint64_t *ret_remove
 	const struct phase *phase = &phases[sweep->phase];
 	size_t count;
 
-	bind_keys(&sweep->walk, sweep->cursor, phase->keys);
+	script_keys(&sweep->walk, sweep->cursor, phase->keys);
 	script_set(&sweep->walk, ":batch", RETAIN_BATCH);
 	TRY(script_rows(&sweep->walk, sweep->rows, phase->columns, RETAIN_BATCH, &count));
 	if (phase->remove)

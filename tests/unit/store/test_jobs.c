@@ -3,8 +3,6 @@
 
 #include "store/jobs.h"
 
-#define OTHER_MODULE 0x77ull
-
 static void put_answer(struct writer *writer, uint64_t va, int skid, enum verdict verdict)
 {
 	PUT(writer, FACT_ANSWER, answer,
@@ -13,13 +11,20 @@ static void put_answer(struct writer *writer, uint64_t va, int skid, enum verdic
 	      .answer = { .va = va, .verdict = verdict, .type = "", .path = "" } });
 }
 
-static size_t next(struct db *db, uint64_t module_id, uint32_t version, size_t limit,
+/* A whole pass, handed out @room at a time. */
+static size_t pass(struct db *db, uint32_t version, size_t room,
 		   struct jobs_site *ret_sites)
 {
-	struct jobs_query query = { module_id, version, limit };
-	size_t count = 0;
+	CLEANUP(jobs_free) struct jobs *jobs = NULL;
+	size_t count = 0, got;
+	bool done = false;
 
-	assert_ok(jobs_next(db, &query, ret_sites, &count));
+	assert_ok(jobs_new(db, version, &jobs));
+	while (!done) {
+		assert_ok(jobs_step(jobs, ret_sites + count, room, &got, &done));
+		assert_true(got <= room);
+		count += got;
+	}
 	return count;
 }
 
@@ -47,7 +52,7 @@ static void what_lacks_a_symbol_or_an_answer_is_found_most_sampled_first(void **
 	put_answer(writer, 0x40, 1, VERDICT_NO_TYPE);
 	assert_ok(writer_flush(writer));
 
-	assert_int_equal(next(db, 0, 7, 10, sites), 3);
+	assert_int_equal(pass(db, 7, 10, sites), 3);
 	assert_int_equal(sites[0].va, 0x20);
 	assert_false(sites[0].want_symbol);
 	assert_true(sites[0].want_answer);
@@ -57,10 +62,10 @@ static void what_lacks_a_symbol_or_an_answer_is_found_most_sampled_first(void **
 	assert_int_equal(sites[2].va, 0x10);
 	assert_true(sites[2].want_symbol);
 	assert_int_equal(sites[2].module_id, MODULE);
-	/* in batches; for another module; for a newer analyser */
-	assert_int_equal(next(db, 0, 7, 2, sites), 2);
-	assert_int_equal(next(db, OTHER_MODULE, 7, 10, sites), 0);
-	assert_int_equal(next(db, MODULE, 8, 10, sites), 4);
+	/* in portions; for a newer analyser */
+	assert_int_equal(pass(db, 7, 1, sites), 3);
+	assert_int_equal(sites[2].va, 0x10);
+	assert_int_equal(pass(db, 8, 10, sites), 4);
 	assert_int_equal(sites[0].va, 0x40);
 	writer_free(writer);
 	db_close(db);
@@ -85,7 +90,7 @@ static void an_exact_source_asks_for_the_answer_without_skid(void **state)
 	PUT(writer, FACT_SITE, site, { .module_id = MODULE, .va = 0x10 });
 	put_answer(writer, 0x10, 1, VERDICT_NO_TYPE);
 	assert_ok(writer_flush(writer));
-	assert_int_equal(next(db, 0, 7, 10, sites), 1);
+	assert_int_equal(pass(db, 7, 10, sites), 1);
 	assert_false(sites[0].skid);
 	writer_free(writer);
 	db_close(db);
@@ -106,7 +111,7 @@ static void frames_want_symbols_only_and_come_last(void **state)
 	put_stack(writer, 1, frames, 4);
 	PUT(writer, FACT_SITE, site, { .module_id = MODULE, .va = 0x300 });
 	assert_ok(writer_flush(writer));
-	assert_int_equal(next(db, 0, 7, 10, sites), 2);
+	assert_int_equal(pass(db, 7, 10, sites), 2);
 	assert_int_equal(sites[0].va, 0x10);
 	assert_int_equal(sites[1].va, 0x100);
 	assert_true(sites[1].want_symbol);
@@ -131,22 +136,34 @@ static void debug_information_that_arrives_late_is_tried(void **state)
 	put_answer(writer, 0x10, 1, VERDICT_NO_DEBUG);
 	put_answer(writer, 0x20, 1, VERDICT_CONFLICT);
 	assert_ok(writer_flush(writer));
-	assert_int_equal(next(db, 0, 7, 10, sites), 0);
+	assert_int_equal(pass(db, 7, 10, sites), 0);
 	assert_ok(jobs_retry(db, MODULE));
-	assert_int_equal(next(db, 0, 7, 10, sites), 1);
+	assert_int_equal(pass(db, 7, 10, sites), 1);
 	assert_int_equal(sites[0].va, 0x10);
 	writer_free(writer);
 	db_close(db);
 }
 
-static void a_batch_has_a_limit(void **state)
+static void a_large_store_takes_several_steps_and_nothing_is_missed(void **state)
 {
 	struct place *place = *state;
 	struct db *db = open_for(place->path, DB_WRITE);
-	struct jobs_query query = { .limit = JOBS_MAX + 1 };
-	size_t count;
+	struct writer *writer = write_to(db);
+	const size_t many = JOBS_BATCH * 2 + 5;
+	struct jobs_site *sites = mem_array(many, sizeof(*sites));
 
-	assert_fails(jobs_next(db, &query, NULL, &count), ERR_LIMIT, "between 1 and");
+	put_run(writer, RUN);
+	for (uint64_t va = 0; va < many; va++)
+		for (unsigned second = 0; second < 2; second++)
+			put_access(writer, BASE_NS + second * SECOND, va, va + 1);
+	assert_ok(writer_flush(writer));
+	assert_int_equal(pass(db, 7, 100, sites), many);
+	for (size_t i = 0; i < many; i++) {
+		assert_int_equal(sites[i].va, many - 1 - i);
+		assert_int_equal(sites[i].samples, 2 * (many - i));
+	}
+	free(sites);
+	writer_free(writer);
 	db_close(db);
 }
 
@@ -157,7 +174,7 @@ int main(void)
 		TEST(an_exact_source_asks_for_the_answer_without_skid),
 		TEST(frames_want_symbols_only_and_come_last),
 		TEST(debug_information_that_arrives_late_is_tried),
-		TEST(a_batch_has_a_limit),
+		TEST(a_large_store_takes_several_steps_and_nothing_is_missed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
