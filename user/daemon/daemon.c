@@ -22,10 +22,12 @@
 #include "daemon/daemon_impl.h"
 #include "store/jobs.h"
 
-#define SECOND_NS    1000000000ull
-#define RETAIN_NS    50000000ull /* of each second */
-#define LOG_AGAIN_NS 60000000000ull
-#define STORE_JOBS   1024
+#define SECOND_NS     1000000000ull
+#define RETAIN_NS     50000000ull /* of each second */
+#define LOG_AGAIN_NS  60000000000ull
+#define CATCH_UP_NS   10000000000ull   /* after the start: the modules are known then */
+#define CATCH_UP_EACH 3600000000000ull /* and how often afterwards */
+#define CATCH_UP_ROOM 512
 
 /* Log an error of the running daemon: the first of its kind, then once a minute. */
 static void complain(struct daemon *daemon, const char *what, struct err *err)
@@ -130,6 +132,28 @@ static struct err *on_drain(void *ctx, uint64_t expirations)
 	return NULL;
 }
 
+/* What earlier runs sampled and could not explain, a batch per second. */
+static struct err *catch_up(struct daemon *daemon)
+{
+	struct jobs_site sites[CATCH_UP_ROOM];
+	size_t count = 0;
+	bool done = false;
+
+	if (!daemon->jobs && clock_ns() < daemon->catch_up_ns)
+		return NULL;
+	if (!daemon->jobs)
+		TRY(jobs_new(daemon->db, EXPLAIN_ANALYSER, &daemon->jobs));
+	TRY(jobs_step(daemon->jobs, sites, CATCH_UP_ROOM, &count, &done));
+	for (size_t i = 0; i < count; i++)
+		session_want(daemon->session, sites[i].module_id, sites[i].va,
+			     sites[i].skid, sites[i].want_answer);
+	if (done) {
+		jobs_free(take(daemon->jobs));
+		daemon->catch_up_ns = clock_ns() + CATCH_UP_EACH;
+	}
+	return NULL;
+}
+
 static void check_end(struct daemon *daemon)
 {
 	uint64_t now_ns = clock_ns();
@@ -148,6 +172,7 @@ static struct err *on_second(void *ctx, uint64_t expirations)
 	(void)expirations;
 	if (daemon->session) {
 		complain(daemon, "session", session_second(daemon->session));
+		complain(daemon, "store", catch_up(daemon));
 		check_end(daemon);
 	}
 	complain(daemon, "store",
@@ -259,8 +284,10 @@ static struct err *apply_settings(struct daemon *daemon, struct options *fresh)
 	};
 
 	TRY(retain_new(daemon->db, &retain, &daemon->retain));
-	if (!renew)
+	if (!renew && daemon->session) {
+		session_reset_debug(daemon->session);
 		return NULL;
+	}
 	close_session(daemon);
 	return daemon_open_session(daemon);
 }
@@ -325,6 +352,7 @@ static struct err *run(struct daemon *daemon, const struct daemon_setup *setup)
 	workers_allow_fetch(daemon->workers, *daemon->options->config.debuginfod_urls);
 	TRY(watch_all(daemon, setup));
 	TRY(daemon_open_session(daemon));
+	daemon->catch_up_ns = clock_ns() + CATCH_UP_NS;
 	if (daemon->options->for_ns)
 		daemon->end_ns = clock_ns() + daemon->options->for_ns;
 	TRY(announce(daemon));
@@ -342,6 +370,7 @@ static struct err *close_all(struct daemon *daemon)
 		err = writer_close(daemon->writer);
 	control_free(daemon->control);
 	retain_free(daemon->retain);
+	jobs_free(daemon->jobs);
 	writer_free(daemon->writer);
 	db_close(daemon->db);
 	loop_free(daemon->loop);

@@ -10,6 +10,7 @@
 #include "daemon/options.h"
 #include "daemon/session.h"
 #include "store/db.h"
+#include "store/jobs.h"
 #include "store/retain.h"
 #include "store/writer.h"
 
@@ -21,11 +22,12 @@ struct daemon {
 	struct db *db;
 	struct writer *writer;
 	struct retain *retain;
+	struct jobs *jobs; /* a pass over what lacks an answer; NULL between two */
 	struct broker *broker;
 	struct workers *workers;
 	struct session *session; /* NULL between a failed reload and the next */
 	struct control *control;
-	uint64_t start_ns, end_ns, give_up_ns, complained_ns;
+	uint64_t start_ns, end_ns, give_up_ns, complained_ns, catch_up_ns;
 	bool ending;
 };
 

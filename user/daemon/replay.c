@@ -17,6 +17,7 @@
 #include "daemon/explain.h"
 #include "daemon/hand.h"
 #include "daemon/modules.h"
+#include "daemon/run.h"
 #include "daemon/stacks.h"
 #include "event/stream.h"
 #include "live/live.h"
@@ -163,26 +164,6 @@ static struct err *feed_all(struct replay *replay)
 	}
 }
 
-static void put_run(struct replay *replay, uint64_t end_ns)
-{
-	const struct stream_meta *meta = &replay->meta;
-	struct fact fact = { .kind = FACT_RUN };
-	uint64_t offset_ns = (uint64_t)meta->realtime_offset_ns;
-
-	fact.run = (struct fact_run){
-		.run_id = replay->run_id,
-		.start_ns = meta->start_ns + offset_ns,
-		.end_ns = end_ns ? end_ns + offset_ns : 0,
-		.host = meta->host,
-		.boot_id = meta->boot_id,
-		.kernel = meta->kernel,
-		.version = meta->version,
-		.target = meta->target,
-		.sources = meta->sources,
-	};
-	sink_put(writer_sink(replay->writer), &fact);
-}
-
 static struct err *open_all(struct replay *replay)
 {
 	const struct config *config = &replay->options->config;
@@ -235,7 +216,7 @@ static struct err *run(struct replay *replay)
 {
 	TRY(open_all(replay));
 	build(replay);
-	put_run(replay, 0);
+	run_put(writer_sink(replay->writer), replay->run_id, &replay->meta, 0);
 	TRY(options_ready(replay->options, replay->run_id));
 	struct err *err = feed_all(replay);
 	uint64_t give_up_ns = clock_ns() + SETTLE_NS;
@@ -246,7 +227,8 @@ static struct err *run(struct replay *replay)
 	stacks_drain(replay->stacks);
 	stacks_flush(replay->stacks);
 	live_flush(replay->live, UINT64_MAX);
-	put_run(replay, replay->last_ns);
+	run_put(writer_sink(replay->writer), replay->run_id, &replay->meta,
+		replay->last_ns + (uint64_t)replay->meta.realtime_offset_ns);
 	while (!explain_idle(replay->explain) && clock_ns() < give_up_ns)
 		pump(replay);
 	if (err)

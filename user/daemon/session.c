@@ -11,14 +11,15 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "core/file.h"
 #include "core/log.h"
+#include "core/map.h"
 #include "core/mem.h"
 #include "core/vec.h"
 #include "daemon/modules.h"
+#include "daemon/run.h"
 #include "daemon/select.h"
 #include "daemon/snapshot.h"
 #include "daemon/stacks.h"
@@ -53,9 +54,19 @@ struct session {
 	struct stream_writer *recorder;
 	struct abi_count counts[ABI_KINDS]; /* at the last second */
 	VEC(struct attachment) attached;
+	struct map *met; /* ids of the modules that this run has identified */
 	uint64_t end_ns; /* realtime, when sampling stopped */
 	bool quiet, ended;
 };
+
+/* A module was identified, or its debug information was found (its path stands there). */
+static void note_module(struct session *session, const struct fact_module *module)
+{
+	if (map_count(session->met) < MODULES_MAX)
+		map_put(session->met, &module->module_id, NULL);
+	if (session->explain && module->debug && module->debug[0] == '/')
+		explain_debug_found(session->explain, module->module_id);
+}
 
 static void tap_put(struct sink *sink, const struct fact *fact)
 {
@@ -63,6 +74,8 @@ static void tap_put(struct sink *sink, const struct fact *fact)
 
 	if (session->explain)
 		explain_note(session->explain, fact);
+	if (fact->kind == FACT_MODULE)
+		note_module(session, &fact->module);
 	sink_put(session->config.store, fact);
 }
 
@@ -156,32 +169,6 @@ static void fp_ok(void *ctx, uint32_t pid, uint64_t start_ns)
 
 /* Opening. */
 
-static void copy_text(char *to, size_t room, const char *from)
-{
-	snprintf(to, room, "%s", from);
-}
-
-static void fill_meta(struct session *session)
-{
-	struct stream_meta *meta = &session->meta;
-	struct utsname name;
-	char *boot = NULL;
-
-	uname(&name);
-	err_free(file_read("/proc/sys/kernel/random/boot_id", 128, &boot, NULL));
-	if (boot)
-		boot[strcspn(boot, "\n")] = 0;
-	meta->start_ns = clock_ns();
-	meta->realtime_offset_ns = (int64_t)(realtime_ns() - clock_ns());
-	copy_text(meta->boot_id, sizeof(meta->boot_id), boot ? boot : "");
-	copy_text(meta->host, sizeof(meta->host), name.nodename);
-	copy_text(meta->kernel, sizeof(meta->kernel), name.release);
-	copy_text(meta->version, sizeof(meta->version), ASSAY_VERSION);
-	copy_text(meta->target, sizeof(meta->target), session->config.config->target);
-	copy_text(meta->sources, sizeof(meta->sources), session->sources);
-	free(boot);
-}
-
 static struct err *start_probes(struct session *session)
 {
 	const struct config *config = session->config.config;
@@ -212,25 +199,6 @@ static struct err *start_recorder(struct session *session)
 		return err_errno(errno, "create %s", session->config.record);
 	return err_wrap(stream_create(fd, &session->meta, &session->recorder), "%s",
 			session->config.record);
-}
-
-static void put_run(struct session *session, uint64_t end_ns)
-{
-	const struct stream_meta *meta = &session->meta;
-	struct fact fact = { .kind = FACT_RUN };
-
-	fact.run = (struct fact_run){
-		.run_id = session->run_id,
-		.start_ns = meta->start_ns + (uint64_t)meta->realtime_offset_ns,
-		.end_ns = end_ns,
-		.host = meta->host,
-		.boot_id = meta->boot_id,
-		.kernel = meta->kernel,
-		.version = meta->version,
-		.target = meta->target,
-		.sources = meta->sources,
-	};
-	sink_put(session->config.store, &fact);
 }
 
 static void build_live(struct session *session)
@@ -298,13 +266,13 @@ static struct err *begin(struct session *session)
 {
 	TRY(target_parse(session->config.config->target, &session->target));
 	TRY(start_probes(session));
-	fill_meta(session);
+	run_describe(&session->meta, session->config.config->target, session->sources);
 	session->run_id =
 		hash_bytes(&session->meta, sizeof(session->meta), (uint64_t)getpid());
 	TRY(start_recorder(session));
 	build_live(session);
 	build_explainers(session);
-	put_run(session, 0);
+	run_put(session->config.store, session->run_id, &session->meta, 0);
 
 	struct err *err = modules_kernel(session->modules);
 
@@ -322,6 +290,7 @@ struct err *session_open(const struct session_config *config,
 	struct session *session = mem_alloc(sizeof(*session));
 
 	session->tap.put = tap_put;
+	session->met = map_new(sizeof(uint64_t), 1);
 	session->config = *config;
 	session->opener = broker_opener(config->broker);
 	struct err *err = begin(session);
@@ -355,6 +324,7 @@ void session_free(struct session *session)
 	vec_each(&session->attached, attachment)
 		free(attachment->target);
 	vec_fini(&session->attached);
+	map_free(session->met);
 	target_fini(&session->target);
 	free(session->sources);
 	free(session);
@@ -487,6 +457,18 @@ struct err *session_detach(struct session *session, const char *target)
 	return err_new(ERR_NOT_FOUND, "%s is not attached", target);
 }
 
+void session_want(struct session *session, uint64_t module_id, uint64_t va, bool skid,
+		  bool answer)
+{
+	if (session->explain && map_find(session->met, &module_id))
+		explain_want(session->explain, module_id, va, skid, answer);
+}
+
+void session_reset_debug(struct session *session)
+{
+	modules_reset_debug(session->modules);
+}
+
 bool session_target_alive(const struct session *session)
 {
 	return session->target.kind != TARGET_PID ||
@@ -539,7 +521,8 @@ void session_end(struct session *session)
 	stacks_flush(session->stacks);
 	/* Losses counted while the last stacks were unwound. */
 	live_flush(session->live, clock_ns() + 2 * LIVE_BUCKET_NS);
-	put_run(session, session->end_ns ? session->end_ns : realtime_ns());
+	run_put(session->config.store, session->run_id, &session->meta,
+		session->end_ns ? session->end_ns : realtime_ns());
 }
 
 struct explain_stats session_explain_stats(const struct session *session)

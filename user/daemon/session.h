@@ -63,6 +63,13 @@ bool session_settled(const struct session *session);
 /* session_end() - put the end of the run. */
 void session_end(struct session *session);
 
+/* session_want() - explain an address that an earlier run left behind, if its module is
+ * there in this run: explain_want(). */
+void session_want(struct session *session, uint64_t module_id, uint64_t va, bool skid,
+		  bool answer);
+/* session_reset_debug() - look again for debug information that was missing. */
+void session_reset_debug(struct session *session);
+
 /* session_target_alive() - false once the process of a pid: target has gone. */
 bool session_target_alive(const struct session *session);
 
