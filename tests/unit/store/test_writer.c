@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/store/store_test.h"
 
-static void put_one_of_each(struct writer *writer)
+static void put_samples(struct writer *writer)
 {
 	static const struct fact_frame frames[] = { { MODULE, 0x30 },
 						    { MODULE, 0x20 },
 						    { MODULE, 0x10 } };
 
-	put_run(writer, RUN);
-	PUT(writer, FACT_PROCESS, process,
-	    { .run_id = RUN,
-	      .process_id = PROCESS,
-	      .parent_id = 3,
-	      .pid = 42,
-	      .uid = 7,
-	      .start_ns = 99,
-	      .exe_module_id = MODULE,
-	      .cgroup_id = 5,
-	      .comm = "redis",
-	      .exe = "/bin/redis",
-	      .service = "redis.service" });
-	PUT(writer, FACT_MODULE, module,
-	    { .module_id = MODULE,
-	      .build_id = { { 0xab, 0xcd }, 2 },
-	      .kind = MODULE_FILE,
-	      .path = "/usr/bin/redis",
-	      .debug = "file" });
 	PUT(writer, FACT_ACCESS, access,
 	    { .run_id = RUN,
 	      .bucket_ns = BASE_NS,
@@ -49,6 +30,37 @@ static void put_one_of_each(struct writer *writer)
 	      .hitm = 14 });
 	put_stack(writer, 77, frames, 3);
 	put_tick(writer, BASE_NS, 77, 3);
+	PUT(writer, FACT_LOSS, loss,
+	    { .run_id = RUN,
+	      .bucket_ns = BASE_NS,
+	      .kind = ABI_ACCESS_KIND,
+	      .reason = LOSS_RING,
+	      .lost = 1,
+	      .seen = 10 });
+}
+
+static void put_one_of_each(struct writer *writer)
+{
+	put_run(writer, RUN);
+	PUT(writer, FACT_PROCESS, process,
+	    { .run_id = RUN,
+	      .process_id = PROCESS,
+	      .parent_id = 3,
+	      .pid = 42,
+	      .uid = 7,
+	      .start_ns = 99,
+	      .exe_module_id = MODULE,
+	      .cgroup_id = 5,
+	      .comm = "redis",
+	      .exe = "/bin/redis",
+	      .service = "redis.service" });
+	PUT(writer, FACT_MODULE, module,
+	    { .module_id = MODULE,
+	      .build_id = { { 0xab, 0xcd }, 2 },
+	      .kind = MODULE_FILE,
+	      .path = "/usr/bin/redis",
+	      .debug = "file" });
+	put_samples(writer);
 	PUT(writer, FACT_FUNCTION, function,
 	    { .module_id = MODULE,
 	      .va = 0x30,
@@ -82,13 +94,6 @@ static void put_one_of_each(struct writer *writer)
 			  .field_offset = 8,
 			  .field_bytes = 8,
 			  .confidence = 0.75 } });
-	PUT(writer, FACT_LOSS, loss,
-	    { .run_id = RUN,
-	      .bucket_ns = BASE_NS,
-	      .kind = ABI_ACCESS_KIND,
-	      .reason = LOSS_RING,
-	      .lost = 1,
-	      .seen = 10 });
 	PUT(writer, FACT_METHOD, method,
 	    { .method_id = 9, .framework = "grpc", .name = "Get" });
 }
