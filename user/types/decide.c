@@ -15,6 +15,7 @@
 #define MAX_ITEMS     (CANDIDATES_MAX * 2)
 
 struct item {
+	uint64_t hash; /* of the type: ids depend on who was asked for first */
 	uint32_t type;
 	int64_t offset;
 	int origin, order;
@@ -55,6 +56,7 @@ static void put(struct facts *facts, struct items *items, struct item item,
 	item.fit = dtype_leaves_at(facts->recover->types, item.type, item.offset, width)
 			   ->fit;
 	item.is_struct = dtype_is_aggregate(facts->recover->types, item.type);
+	item.hash = dtype_get(facts->recover->types, item.type)->hash;
 	items->data[items->count++] = item;
 }
 
@@ -174,8 +176,8 @@ static int compare_items(const void *a, const void *b)
 		return x->is_derived - y->is_derived;
 	if (x->order != y->order)
 		return x->order - y->order;
-	if (x->type != y->type)
-		return x->type < y->type ? -1 : 1;
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 

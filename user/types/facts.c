@@ -324,6 +324,7 @@ bool facts_fix(struct facts *facts, uint32_t *type, int64_t *offset, bool *ret_w
 struct ranked {
 	struct candidate candidate;
 	int wrapped, misfit;
+	uint64_t hash; /* of the type: ids depend on who was asked for first */
 };
 
 static int by_rank(const void *a, const void *b)
@@ -336,8 +337,8 @@ static int by_rank(const void *a, const void *b)
 		return x->misfit - y->misfit;
 	if (x->candidate.origin != y->candidate.origin)
 		return x->candidate.origin - y->candidate.origin;
-	if (x->candidate.type != y->candidate.type)
-		return x->candidate.type < y->candidate.type ? -1 : 1;
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
 	return x->candidate.offset < y->candidate.offset
 		       ? -1
 		       : x->candidate.offset > y->candidate.offset;
@@ -370,6 +371,7 @@ static bool rank(struct facts *facts, const struct candidate *from, uint32_t wid
 		return false;
 	}
 	ranked.wrapped = is_wrapped;
+	ranked.hash = dtype_get(types, ranked.candidate.type)->hash;
 	*ret_ranked = ranked;
 	return true;
 }

@@ -124,7 +124,7 @@ bool unit_steps(const struct unit *unit, uint32_t type)
 
 void unit_add_step(struct unit *unit, uint32_t type)
 {
-	if (type)
+	if (type && !unit->is_frozen)
 		map_put(unit->stepped, &type, NULL);
 }
 
@@ -203,6 +203,8 @@ void unit_vote(struct unit *unit, struct unit_place place, uint32_t pointee)
 
 void unit_count_votes(struct unit *unit)
 {
+	unit->is_frozen = true;
+
 	struct map *totals = map_new(sizeof(struct place_key), sizeof(uint32_t));
 	const void *raw;
 	const uint32_t *count;

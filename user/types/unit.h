@@ -33,6 +33,7 @@ struct unit_inner {
 struct unit {
 	uint32_t number;
 	bool has_types, has_containers, is_learnt;
+	bool is_frozen; /* learnt all it will: answers must not depend on their order */
 	struct map *visible; /* type id -> char */
 	struct map *by_name; /* hash of the name -> type id */
 	struct map *stepped; /* type id -> char: elements of arrays */
