@@ -88,7 +88,7 @@ static struct err *do_flush(struct daemon *daemon, const struct command *command
 	(void)command;
 	TRY(need_session(daemon));
 	TRY(session_drain(daemon->session));
-	TRY(session_second(daemon->session));
+	TRY(session_flush(daemon->session));
 	TRY(writer_flush(daemon->writer));
 	reply_ok(reply);
 	command_end(reply);

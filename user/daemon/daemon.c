@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two timers drive everything: every 100 ms the rings are drained, every second facts
- * are flushed, workers asked, the store rolled up and the watchdog fed. Nothing blocks
+ * Timers drive everything: every 100 ms the rings are drained, every 600 ms facts are
+ * flushed and workers asked, every second the store is rolled up and the watchdog fed. Nothing blocks
  * but one round trip to the broker at a time and one SQLite transaction a second.
  */
 #include "daemon/daemon.h"
@@ -106,9 +106,9 @@ static struct err *open_store(struct daemon *daemon)
 }
 
 /* A disk without room keeps the facts waiting; make some and try again at once. */
-static void store_tick(struct daemon *daemon)
+static void store_flush(struct daemon *daemon)
 {
-	struct err *err = writer_tick(daemon->writer, clock_ns());
+	struct err *err = writer_flush(daemon->writer);
 
 	if (err && err->code == ERR_LIMIT) {
 		complain(daemon, "store", err);
@@ -128,7 +128,17 @@ static struct err *on_drain(void *ctx, uint64_t expirations)
 	(void)expirations;
 	if (daemon->session)
 		complain(daemon, "reading samples", session_drain(daemon->session));
-	store_tick(daemon);
+	return NULL;
+}
+
+static struct err *on_flush(void *ctx, uint64_t expirations)
+{
+	struct daemon *daemon = ctx;
+
+	(void)expirations;
+	if (daemon->session)
+		complain(daemon, "session", session_flush(daemon->session));
+	store_flush(daemon);
 	return NULL;
 }
 
@@ -171,7 +181,6 @@ static struct err *on_second(void *ctx, uint64_t expirations)
 
 	(void)expirations;
 	if (daemon->session) {
-		complain(daemon, "session", session_second(daemon->session));
 		complain(daemon, "store", catch_up(daemon));
 		check_end(daemon);
 	}
@@ -196,7 +205,7 @@ static struct err *on_settle(void *ctx, uint64_t expirations)
 	    clock_ns() >= daemon->give_up_ns)
 		loop_stop(daemon->loop);
 	else
-		complain(daemon, "session", session_second(daemon->session));
+		complain(daemon, "session", session_flush(daemon->session));
 	return NULL;
 }
 
@@ -333,6 +342,7 @@ static struct err *watch_all(struct daemon *daemon, const struct daemon_setup *s
 	TRY(loop_add_signal(daemon->loop, SIGHUP, on_hup, daemon));
 	TRY(loop_add_fd(daemon->loop, setup->signal_fd, EPOLLIN, on_broker, daemon));
 	TRY(loop_add_timer(daemon->loop, SESSION_DRAIN_NS, on_drain, daemon, NULL));
+	TRY(loop_add_timer(daemon->loop, SESSION_FLUSH_NS, on_flush, daemon, NULL));
 	TRY(loop_add_timer(daemon->loop, SECOND_NS, on_second, daemon, NULL));
 	if (daemon->options->oneshot)
 		TRY(loop_add_timer(daemon->loop, SECOND_NS / 20, on_settle, daemon,

@@ -404,13 +404,13 @@ static void pump_workers(struct session *session)
 	workers_pump(session->config.workers);
 }
 
-struct err *session_second(struct session *session)
+struct err *session_flush(struct session *session)
 {
 	uint64_t now_ns = clock_ns();
 
 	if (!session->quiet) {
 		count_losses(session, now_ns);
-		live_flush(session->live, now_ns - SESSION_WINDOW_NS - SESSION_DRAIN_NS);
+		live_flush(session->live, now_ns);
 		drop_expired(session, now_ns);
 	}
 	stacks_flush(session->stacks);

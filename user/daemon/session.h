@@ -18,6 +18,7 @@
 #include "daemon/workers.h"
 
 #define SESSION_DRAIN_NS     100000000ull /* how often the rings are emptied */
+#define SESSION_FLUSH_NS     600000000ull
 #define SESSION_WINDOW_NS    200000000ull /* reorder window of the merge */
 #define SESSION_MAX_WAITING  65536	  /* records in it */
 #define SESSION_MAX_BYTES    (16u << 20)
@@ -48,8 +49,10 @@ int session_ring_fd(const struct session *session); /* for EPOLLIN: drain soon *
 
 /* session_drain() - rings to live; every SESSION_DRAIN_NS and when the ring fd fires. */
 struct err *session_drain(struct session *session);
-/* session_second() - flush what is complete, ask the workers for what is unknown. */
-struct err *session_second(struct session *session);
+/* session_flush() - put what was seen, ask the workers for what is unknown; every
+ * SESSION_FLUSH_NS, so that a crash loses less than a second of samples: this interval,
+ * the window and a drain. */
+struct err *session_flush(struct session *session);
 
 /* session_attach() - one target more, for @for_ns (0: until detached or the end). */
 struct err *session_attach(struct session *session, const char *target, uint64_t for_ns);

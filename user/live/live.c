@@ -536,7 +536,8 @@ static void reap(struct live *live, uint64_t now_ns)
 void live_flush(struct live *live, uint64_t now_ns)
 {
 	bool last = now_ns > INT64_MAX;
-	uint64_t before_ns = last ? UINT64_MAX : bucket_of(&live->config, now_ns);
+	/* The bucket of now as well: what is put of it now is added to by what comes. */
+	uint64_t before_ns = last ? UINT64_MAX : bucket_of(&live->config, now_ns) + 1;
 
 	sample_retry(live, now_ns);
 	tick_retry(live, now_ns);

@@ -86,7 +86,9 @@ CLEANUP_DEFINE(live_free, struct live *)
 /* live_feed() - the one door for events; in time order as far as that is possible. */
 void live_feed(struct live *live, const struct event *event);
 
-/* live_flush() - put the facts of every bucket that ended before @now_ns, with losses. */
+/* live_flush() - put the facts of every bucket that began before @now_ns, with losses;
+ * UINT64_MAX: everything, for good. A bucket is put in parts, one per flush; the store
+ * adds equal rows. So a crash loses one flush interval and no more. */
 void live_flush(struct live *live, uint64_t now_ns);
 
 /* live_loss() - something was lost outside: counted in the bucket of @time_ns. */
