@@ -290,6 +290,8 @@ static void nothing_can_be_written_not_even_through_a_writers_connection(void **
 		"PRAGMA user_version = 9",
 		"PRAGMA writable_schema = 1",
 		"PRAGMA wal_checkpoint",
+		"PRAGMA locking_mode = EXCLUSIVE",
+		"PRAGMA mmap_size = 1000000",
 		"SELECT load_extension('x')",
 		"SELECT fts3_tokenizer('x')",
 		"BEGIN",
