@@ -44,6 +44,20 @@ static __always_inline void base_fill(struct abi_access *record,
 		record->flags |= ABI_ACCESS_REGS;
 }
 
+/* Does not return when this sample of the clock is a tick as well. */
+static __always_inline void clock_tick(struct bpf_perf_event_data *ctx, __u32 source)
+{
+	__u32 zero = 0;
+	struct clock_share *share = source == ABI_SOURCE_CLOCK
+					    ? bpf_map_lookup_elem(&clock_share, &zero)
+					    : NULL;
+
+	if (!share || !share->tick_every || ++share->accesses < share->tick_every)
+		return;
+	share->accesses = 0;
+	bpf_tail_call(ctx, &tails, 0);
+}
+
 SEC("perf_event")
 int access_plain(struct bpf_perf_event_data *ctx)
 {
@@ -56,12 +70,16 @@ int access_plain(struct bpf_perf_event_data *ctx)
 		return count_drop(ABI_ACCESS);
 	struct abi_access *record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
 
-	if (!record)
-		return count_drop(ABI_ACCESS);
+	if (!record) {
+		count_drop(ABI_ACCESS);
+		clock_tick(ctx, source);
+		return 0;
+	}
 	base_fill(record, ctx, source);
 	if (source != ABI_SOURCE_CLOCK && record->addr)
 		record->flags |= ABI_ACCESS_ADDR;
 	bpf_ringbuf_submit(record, wakeup_flags());
+	clock_tick(ctx, source);
 	return 0;
 }
 
@@ -101,10 +119,14 @@ int access_full(struct bpf_perf_event_data *ctx)
 		return count_drop(ABI_ACCESS);
 	struct abi_access *record = bpf_ringbuf_reserve(&ring, sizeof(*record), 0);
 
-	if (!record)
-		return count_drop(ABI_ACCESS);
+	if (!record) {
+		count_drop(ABI_ACCESS);
+		clock_tick(ctx, source);
+		return 0;
+	}
 	base_fill(record, ctx, source);
 	details_fill(record, data, source);
 	bpf_ringbuf_submit(record, wakeup_flags());
+	clock_tick(ctx, source);
 	return 0;
 }

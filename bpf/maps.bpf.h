@@ -78,6 +78,29 @@ SHARED struct {
 	__type(value, __u8);
 } target_cgroups SEC(".maps");
 
+/*
+ * The clock may serve two kinds of records for one interrupt: every sample is an access,
+ * every @tick_every-th a tick as well. 0: ticks have an event of their own.
+ */
+struct clock_share {
+	__u32 tick_every, accesses;
+};
+
+SHARED struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct clock_share);
+} clock_share SEC(".maps");
+
+/* Slot 0: the program tick. */
+SHARED struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} tails SEC(".maps");
+
 /* What a task serves right now; goes away with the task. */
 struct task_request {
 	__u64 request_id, method_id;

@@ -129,7 +129,11 @@ int tick(struct bpf_perf_event_data *ctx)
 		return 0;
 	count_seen(ABI_TICK);
 	tick_clear(&to->tick);
+	struct clock_share *share = bpf_map_lookup_elem(&clock_share, &zero);
+
 	to->tick.period_ns = ctx->sample_period;
+	if (share && share->tick_every)
+		to->tick.period_ns *= share->tick_every;
 	if ((__s64)ctx->regs.ip < 0)
 		kernel_fill(&to->tick, ctx);
 	if (!(task->flags & PF_KTHREAD))

@@ -40,6 +40,7 @@ struct loader {
 	VEC(int) leaders; /* of event groups */
 	uint32_t cpus[ABI_MAX_CPUS];
 	size_t cpu_count;
+	bool has_clock; /* the clock is a source of access samples */
 	struct probe_fds fds;
 	struct str sources;
 };
@@ -283,6 +284,7 @@ static struct err *start_access(struct loader *loader, const struct probe_config
 		if (!source->is_used)
 			continue;
 		TRY(start_source(loader, source));
+		loader->has_clock |= source->source == ABI_SOURCE_CLOCK;
 		say_source(loader, source->name,
 			   source->source == ABI_SOURCE_PAGE_FAULT ? 0
 								   : config->access_hz);
@@ -290,6 +292,30 @@ static struct err *start_access(struct loader *loader, const struct probe_config
 	if (!loader->attached.count)
 		return explain(EPERM, "no source of access samples");
 	return NULL;
+}
+
+/* Return: whether the clock of the access samples serves the ticks as well. */
+static bool share_clock(struct loader *loader, const struct probe_config *config)
+{
+	struct assay *skeleton = loader->skeleton;
+	uint32_t zero = 0,
+		 every = (config->access_hz + config->tick_hz / 2) / config->tick_hz;
+	int tick_fd = bpf_program__fd(skeleton->progs.tick);
+	int cpus = libbpf_num_possible_cpus();
+
+	if (!loader->has_clock || !every || cpus <= 0)
+		return false;
+	CLEANUP(free) uint64_t *values = mem_array((size_t)cpus, sizeof(*values));
+
+	for (int i = 0; i < cpus; i++)
+		memcpy(&values[i], &every, sizeof(every)); /* struct clock_share */
+	if (bpf_map_update_elem(bpf_map__fd(skeleton->maps.tails), &zero, &tick_fd,
+				BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(skeleton->maps.clock_share), &zero, values,
+				BPF_ANY))
+		return false;
+	say_source(loader, "tick", config->access_hz / every);
+	return true;
 }
 
 static struct err *start_ticks(struct loader *loader, uint32_t hz)
@@ -357,7 +383,7 @@ struct err *loader_open(const struct probe_config *config, struct loader **ret_l
 	TRY(start_sideband(loader));
 	if (!settings.no_access)
 		TRY(start_access(loader, &settings));
-	if (!settings.no_ticks)
+	if (!settings.no_ticks && !share_clock(loader, &settings))
 		TRY(start_ticks(loader, settings.tick_hz));
 	*ret_loader = take(loader);
 	return NULL;

@@ -17,7 +17,7 @@
 #include "core/cleanup.h"
 #include "core/err.h"
 
-#define PROBE_ACCESS_HZ	  997 /* per CPU; prime, so as not to beat with timers */
+#define PROBE_ACCESS_HZ	  199 /* per CPU; prime, so as not to beat with timers */
 #define PROBE_TICK_HZ	  99
 #define PROBE_MAX_HZ	  10000
 #define PROBE_RING_BYTES  (8 * 1024 * 1024)
