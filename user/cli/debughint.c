@@ -199,8 +199,9 @@ char *debughint_archive(void)
 
 	if (!id || !name || strcmp(id, "debian"))
 		return NULL;
-	return mem_printf("debug packages are in an archive of their own: put a line 'deb "
-			  "MIRROR/debian-debug %s-debug main', with your MIRROR, into "
-			  "/etc/apt/sources.list.d/debug.list and run apt-get update",
-			  name);
+	return mem_printf(
+		"debug packages are in an archive of their own: put a line 'deb "
+		"MIRROR/debian-debug %s-debug main', with your MIRROR, into "
+		"/etc/apt/sources.list.d/debug.list and run apt-get update",
+		name);
 }
