@@ -23,7 +23,17 @@ static void over_the_limit_of_cells_samples_are_counted(void **state)
 	assert_int_equal(samples_at(machine, PID, START, 800, 0x1000), 1);
 }
 
-static void buckets_are_put_when_they_have_ended(void **state)
+static size_t rows_of_bucket(const struct machine *machine, uint64_t bucket_ns)
+{
+	size_t count = 0;
+
+	vec_each(&machine->facts, kept)
+		count += kept->fact.kind == FACT_ACCESS &&
+			 kept->fact.access.bucket_ns == bucket_ns;
+	return count;
+}
+
+static void a_bucket_is_put_in_parts_that_add_up(void **state)
 {
 	CLEANUP(machine_free) struct machine *machine = machine_new(false);
 
@@ -32,17 +42,20 @@ static void buckets_are_put_when_they_have_ended(void **state)
 	machine->now_ns = 200 * S + 900 * MS;
 	sample(machine, PID, START, EXE);
 	pass(machine, 50 * MS);
-	assert_int_equal(samples_at(machine, PID, START, 100, 0x1000), 0);
-	machine->now_ns = 201 * S;
-	pass(machine, 0);
 	assert_int_equal(samples_at(machine, PID, START, 100, 0x1000), 1);
-	vec_each(&machine->facts, kept)
-		if (kept->fact.kind == FACT_ACCESS)
-			assert_int_equal(kept->fact.access.bucket_ns, 200 * S);
-	/* The end of a run leaves nothing behind. */
+	sample(machine, PID, START, EXE);
+	machine->now_ns = 201 * S;
+	sample(machine, PID, START, EXE);
+	pass(machine, 10 * MS);
+	assert_int_equal(samples_at(machine, PID, START, 100, 0x1000), 3);
+	assert_int_equal(rows_of_bucket(machine, 200 * S), 2);
+	assert_int_equal(rows_of_bucket(machine, 201 * S), 1);
+	/* What was put is not put again, and the end of a run leaves nothing behind. */
+	pass(machine, 10 * MS);
+	assert_int_equal(samples_at(machine, PID, START, 100, 0x1000), 3);
 	sample(machine, PID, START, EXE);
 	live_flush(machine->live, UINT64_MAX);
-	assert_int_equal(samples_at(machine, PID, START, 100, 0x1000), 2);
+	assert_int_equal(samples_at(machine, PID, START, 100, 0x1000), 4);
 }
 
 static void losses_from_outside_are_passed_on(void **state)
@@ -103,7 +116,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(over_the_limit_of_cells_samples_are_counted),
-		cmocka_unit_test(buckets_are_put_when_they_have_ended),
+		cmocka_unit_test(a_bucket_is_put_in_parts_that_add_up),
 		cmocka_unit_test(losses_from_outside_are_passed_on),
 		cmocka_unit_test(latency_and_source_are_added_up),
 	};
