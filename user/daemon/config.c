@@ -66,7 +66,8 @@ static const struct setting settings[] = {
 	{ "daemon", "worker", SET_TEXT, AT(worker), "", 0, 0,
 	  "path of assay-worker; empty looks beside assayd, then in /usr/libexec/assay" },
 	{ "daemon", "debuginfod", SET_TEXT, AT(debuginfod_urls), "", 0, 0,
-	  "URLs of debuginfod servers to ask for debug information; empty asks nobody" },
+	  "URLs of debuginfod servers to ask for debug information; empty asks nobody; "
+	  "$DEBUGINFOD_URLS is the default" },
 	{ "daemon", "log_level", SET_TEXT, AT(log_level), "info", 0, 0,
 	  "error, warning, notice, info, debug" },
 };

@@ -167,6 +167,9 @@ struct err *options_parse(int argc, char **argv, struct options *ret_options)
 
 	argp_err_exit_status = 2;
 	config_defaults(&options.config);
+	if (getenv("DEBUGINFOD_URLS"))
+		note(&parse, config_set(&options.config, "debuginfod",
+					getenv("DEBUGINFOD_URLS")));
 	argp_parse(&argp, argc, argv, 0, NULL, &parse);
 
 	struct err *err = parse.err ? parse.err : apply(&options, &parse);
