@@ -46,7 +46,6 @@
 #define MIN_BLOCKS  40
 #define SETTLE_MS   30
 #define WANTED	    0.01
-#define MAX_AGENTS  64
 #define REPLY_BYTES 65536
 
 struct series {
@@ -251,61 +250,6 @@ static struct interval interval_of(const struct series *series)
 				  exp(mean + t * error) };
 }
 
-/* --- CPU of the agent: it, its children, and the children that ended --- */
-
-static bool read_stat(pid_t pid, pid_t *ret_parent, double *ret_cpu_s, double *ret_dead_s)
-{
-	char path[64], text[1024];
-	unsigned long utime, stime;
-	long cutime, cstime;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	FILE *file = fopen(path, "r");
-
-	if (!file)
-		return false;
-	size_t got = fread(text, 1, sizeof(text) - 1, file);
-
-	fclose(file);
-	text[got] = 0;
-	char *after = strrchr(text, ')'); /* a name may contain anything */
-
-	if (!after || sscanf(after + 2,
-			     "%*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu %ld %ld",
-			     ret_parent, &utime, &stime, &cutime, &cstime) != 5)
-		return false;
-	double tick = (double)sysconf(_SC_CLK_TCK);
-
-	*ret_cpu_s = (double)(utime + stime) / tick;
-	*ret_dead_s = (double)(cutime + cstime) / tick;
-	return true;
-}
-
-static double agent_cpu_s(pid_t agent)
-{
-	pid_t family[MAX_AGENTS] = { agent }, parent;
-	int count = 1;
-	double sum = 0, cpu, dead;
-
-	for (int i = 0; i < count; i++) {
-		char path[64];
-
-		if (!read_stat(family[i], &parent, &cpu, &dead))
-			continue;
-		sum += cpu + dead;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)family[i],
-			 (int)family[i]);
-		FILE *file = fopen(path, "r");
-		int child;
-
-		while (file && count < MAX_AGENTS && fscanf(file, "%d", &child) == 1)
-			family[count++] = child;
-		if (file)
-			fclose(file);
-	}
-	return sum;
-}
-
 /* --- the two commands --- */
 
 static void print_interval(const char *name, const struct series *series)
@@ -329,17 +273,13 @@ static int compare(const struct target *target, int slice_ms, double cap_s)
 {
 	static struct series test[RATES], control[RATES];
 	bool sampling = true;
-	double begin = now(), cpu_s = agent_cpu_s(target->agent), on_s = 0, said = begin;
+	double begin = now(), said = begin;
 
 	srandom((unsigned)getpid());
 	while (now() - begin < cap_s && test->count < MAX_BLOCKS &&
 	       !control_is_tight(control)) {
 		run_block(target, slice_ms, &sampling, true, control);
-
-		double before = now();
-
 		run_block(target, slice_ms, &sampling, false, test);
-		on_s += (now() - before) / 2;
 		if (now() - said > 30 && control->count >= 10) {
 			struct interval aa = interval_of(control);
 
@@ -349,14 +289,11 @@ static int compare(const struct target *target, int slice_ms, double cap_s)
 		}
 	}
 	kill(target->agent, SIGUSR2);
-	cpu_s = agent_cpu_s(target->agent) - cpu_s;
 	printf("what\tratio\tlow\thigh\tblocks\n");
 	print_interval("agent", &test[PER_SECOND]);
 	print_interval("control", &control[PER_SECOND]);
 	print_interval("agent, per CPU second", &test[PER_CPU_SECOND]);
 	print_interval("control, per CPU second", &control[PER_CPU_SECOND]);
-	printf("seconds\t%.1f\nsampling_seconds\t%.1f\nagent_cpu_seconds\t%.2f\n",
-	       now() - begin, on_s, cpu_s);
 	return control_is_tight(control) ? 0 : 3;
 }
 

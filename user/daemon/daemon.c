@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Timers drive everything: every 100 ms the rings are drained, every 600 ms facts are
+ * Timers drive everything: every 200 ms the rings are drained, every 600 ms facts are
  * flushed and workers asked, every second the store is rolled up and the watchdog fed. Nothing blocks
  * but one round trip to the broker at a time and one SQLite transaction a second.
  */
@@ -22,12 +22,13 @@
 #include "daemon/daemon_impl.h"
 #include "store/jobs.h"
 
-#define SECOND_NS     1000000000ull
-#define RETAIN_NS     50000000ull /* of each second */
-#define LOG_AGAIN_NS  60000000000ull
-#define CATCH_UP_NS   10000000000ull   /* after the start: the modules are known then */
-#define CATCH_UP_EACH 3600000000000ull /* and how often afterwards */
-#define CATCH_UP_ROOM 512
+#define SECOND_NS      1000000000ull
+#define RETAIN_EVERY_S 5
+#define RETAIN_NS      100000000ull /* of each five seconds */
+#define LOG_AGAIN_NS   60000000000ull
+#define CATCH_UP_NS    10000000000ull	/* after the start: the modules are known then */
+#define CATCH_UP_EACH  3600000000000ull /* and how often afterwards */
+#define CATCH_UP_ROOM  512
 
 /* Log an error of the running daemon: the first of its kind, then once a minute. */
 static void complain(struct daemon *daemon, const char *what, struct err *err)
@@ -184,8 +185,9 @@ static struct err *on_second(void *ctx, uint64_t expirations)
 		complain(daemon, "store", catch_up(daemon));
 		check_end(daemon);
 	}
-	complain(daemon, "store",
-		 retain_step(daemon->retain, realtime_ns(), RETAIN_NS, NULL));
+	if (++daemon->seconds % RETAIN_EVERY_S == 0)
+		complain(daemon, "store",
+			 retain_step(daemon->retain, realtime_ns(), RETAIN_NS, NULL));
 	sd_notify(0, "WATCHDOG=1");
 	return NULL;
 }
@@ -345,8 +347,7 @@ static struct err *watch_all(struct daemon *daemon, const struct daemon_setup *s
 	TRY(loop_add_timer(daemon->loop, SESSION_FLUSH_NS, on_flush, daemon, NULL));
 	TRY(loop_add_timer(daemon->loop, SECOND_NS, on_second, daemon, NULL));
 	if (daemon->options->oneshot)
-		TRY(loop_add_timer(daemon->loop, SECOND_NS / 20, on_settle, daemon,
-				   NULL));
+		TRY(loop_add_timer(daemon->loop, SECOND_NS / 5, on_settle, daemon, NULL));
 	if (setup->control_fd >= 0)
 		TRY(control_new(daemon->loop, setup->control_fd, commands_answer, daemon,
 				&daemon->control));

@@ -28,6 +28,7 @@ struct daemon {
 	struct session *session; /* NULL between a failed reload and the next */
 	struct control *control;
 	uint64_t start_ns, end_ns, give_up_ns, complained_ns, catch_up_ns;
+	uint64_t seconds; /* ticks of the one-second timer */
 	bool ending;
 };
 

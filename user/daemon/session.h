@@ -17,9 +17,9 @@
 #include "daemon/explain.h"
 #include "daemon/workers.h"
 
-#define SESSION_DRAIN_NS     100000000ull /* how often the rings are emptied */
+#define SESSION_DRAIN_NS     200000000ull /* how often the rings are emptied */
 #define SESSION_FLUSH_NS     600000000ull
-#define SESSION_WINDOW_NS    200000000ull /* reorder window of the merge */
+#define SESSION_WINDOW_NS    100000000ull /* reorder window of the merge */
 #define SESSION_MAX_WAITING  65536	  /* records in it */
 #define SESSION_MAX_BYTES    (16u << 20)
 #define SESSION_MAX_ATTACHED 64
