@@ -17,6 +17,7 @@
 #include "core/mem.h"
 #include "core/str.h"
 #include "core/vec.h"
+#include "job/cache.h"
 
 #define ANALYZE_STEP_MS	 200
 #define ANALYZE_ID	 1 /* the only module of our worker */
@@ -28,6 +29,7 @@ static const struct option_spec options[] = {
 	  0 },
 	{ "limit", 'n', OPTION_NUMBER, "N", "types in the table; 20, and 0 for all", 0,
 	  0 },
+	{ "no-cache", 0, OPTION_FLAG, NULL, "analyse anew, and keep nothing", 0, 0 },
 	{ 0 },
 };
 
@@ -43,7 +45,9 @@ struct analysis {
 	struct map *types; /* type id -> struct type_count */
 	uint64_t by_verdict[VERDICTS];
 	struct job_stats stats;
-	bool lines; /* print every answer */
+	struct cache_writer *writer; /* NULL: the answers are not kept */
+	bool is_cached;		     /* they come from an earlier run */
+	bool lines;		     /* print every answer */
 	bool done;
 };
 
@@ -104,6 +108,8 @@ static void take_answers(void *ctx, struct err *err, const struct job_reply *rep
 	}
 	const struct job_answers *answers = &reply->sites.answers;
 
+	if (analysis->writer)
+		cache_writer_put(analysis->writer, reply);
 	for (size_t i = 0; i < answers->answer_count; i++) {
 		count_answer(analysis, &answers->answers[i]);
 		if (analysis->lines)
@@ -143,6 +149,46 @@ static struct err *analyze(struct analysis *analysis, struct job_client *worker,
 	if (!analysis->done)
 		return err_new(ERR_CLOSED, "interrupted");
 	return take(analysis->err);
+}
+
+/* A cache that does not work is worth a word, not a failure. */
+static void no_cache(struct analysis *analysis, struct err *err)
+{
+	if (!err)
+		return;
+	if (!analysis->cli->quiet)
+		fprintf(stderr, "assay: the answers are not kept: %s\n", err->text);
+	err_free(err);
+}
+
+/* From the cache, or from the worker and into the cache. */
+static struct err *analyze_cached(struct analysis *analysis, struct job_client *worker,
+				  const struct modfiles *files)
+{
+	const int fds[] = { files->main_fd, files->debug_fd, files->alt_fd };
+	CLEANUP(free) char *folder = cache_folder();
+	CLEANUP(cache_writer_free) struct cache_writer *writer = NULL;
+	struct cache_key key;
+	struct err *err = NULL;
+
+	if (!folder || option_given(&analysis->cli->options, "no-cache"))
+		return analyze(analysis, worker, files);
+	err = cache_key_of(fds, 3, NULL, &key);
+	if (!err) {
+		progress_begin(&analysis->progress, "reading", true); /* too fast */
+		TRY(cache_load(folder, &key, take_answers, analysis,
+			       &analysis->is_cached));
+		if (analysis->is_cached)
+			return NULL;
+		err = cache_writer_open(folder, &key, &writer);
+	}
+	no_cache(analysis, err);
+	analysis->writer = writer;
+	err = analyze(analysis, worker, files);
+	analysis->writer = NULL;
+	if (!err && writer)
+		no_cache(analysis, cache_writer_commit(writer));
+	return err;
 }
 
 /* Slots of the stack frame are no data structure: both denominators are given. */
@@ -235,15 +281,21 @@ static void put_totals(struct output *out, const struct analysis *analysis,
 		    "%s memory instructions, %s typed (%s of those that are no stack "
 		    "slots); %s CPU, %s.",
 		    count, share, share_non_stack, cpu, peak);
+	output_note(out,
+		    analysis->is_cached
+			    ? "Kept answers of an earlier run; CPU and memory are that "
+			      "run's. --no-cache analyses anew."
+			    : "Analysed now; no kept answers were used.");
 	output_value(out, "totals",
-		     json_pack("{sIsIsIsIsIsfsfsIsI}", "functions",
+		     json_pack("{sIsIsIsIsIsfsfsIsIsb}", "functions",
 			       (json_int_t)analysis->stats.functions, "instructions",
 			       (json_int_t)analysis->stats.instructions,
 			       "memory_instructions", (json_int_t)total, "stack",
 			       (json_int_t)stack, "typed", (json_int_t)claims,
 			       "share_of_all", all, "share_of_non_stack", non_stack,
 			       "cpu_ns", (json_int_t)analysis->stats.cpu_ns, "peak_bytes",
-			       (json_int_t)analysis->stats.peak_bytes));
+			       (json_int_t)analysis->stats.peak_bytes, "is_cached",
+			       analysis->is_cached));
 }
 
 static struct err *put_report(struct cli *cli, const struct analysis *analysis,
@@ -304,7 +356,7 @@ static struct err *run_analyze(struct cli *cli)
 	if (lines)
 		fputs("address\ttype\toffset\tpath\tconfidence\tprovenance\n",
 		      cli->out.file);
-	TRY(err_wrap(analyze(&analysis, worker, &files), "%s", path));
+	TRY(err_wrap(analyze_cached(&analysis, worker, &files), "%s", path));
 	if (lines)
 		return NULL;
 	return put_report(cli, &analysis, &files, path);
@@ -320,7 +372,10 @@ const struct cmd cmd_analyze = {
 		"$DEBUGINFOD_URLS when that is set.\n\n"
 		"--tsv prints one line per instruction: address (hexadecimal), type, "
 		"offset, field path, confidence and provenance; without an answer type and "
-		"offset are - and the provenance is the reason.",
+		"offset are - and the provenance is the reason.\n\n"
+		"Answers are kept in $XDG_CACHE_HOME/assay, ~/.cache/assay or, for root, "
+		"/var/cache/assay (2 GB, least recently used go first), and used again for "
+		"the same file, the same debug information and the same analyser.",
 	.groups = CMD_OUTPUT,
 	.options = options,
 	.min_args = 1,

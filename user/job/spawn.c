@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "job/cache.h"
 
 #define WORKER_FALLBACK "/usr/libexec/assay/assay-worker"
 
@@ -36,6 +37,11 @@ struct job_limits job_limits(enum job_class class)
 const char *job_class_name(enum job_class class)
 {
 	return classes[class].name;
+}
+
+char *job_worker_program(void)
+{
+	return file_beside("assay-worker", WORKER_FALLBACK);
 }
 
 static void child(const char *path, char *const *argv, int fd)
@@ -80,7 +86,7 @@ struct err *job_spawn_fd(enum job_class class, const struct job_options *options
 	const char *path = options->worker_path;
 
 	if (!path || !*path)
-		path = found = file_beside("assay-worker", WORKER_FALLBACK);
+		path = found = job_worker_program();
 	if (access(path, X_OK))
 		return err_errno(errno, "worker program %s", path);
 	snprintf(memory, sizeof(memory), "%llu", (unsigned long long)limits.memory_bytes);
