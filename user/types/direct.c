@@ -84,9 +84,6 @@ static void consider_global(struct recover *recover, uint64_t va, uint32_t width
 							  : VERDICT_CONSTANT;
 }
 
-/* fs:0x28 is where the C library and the compiler keep the stack protector's guard. */
-#define CANARY_DISP 0x28
-
 static void consider_segment(struct recover *recover, const struct insn_mem *mem,
 			     struct pick *pick)
 {
@@ -119,6 +116,8 @@ static void consider_frame(struct recover *recover, const struct seed *seed,
 	const struct dwarf_var *object = seed_object(
 		seed, recover->types, point, mem->disp - point->cfa_offset, &into);
 
+	if (object && seed_is_part(recover->types, object))
+		object = NULL;
 	if (object)
 		consider(recover->types, pick, object->type, into, mem->width, 0);
 	pick->verdict = pick->is_found ? VERDICT_DWARF

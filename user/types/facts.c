@@ -199,7 +199,9 @@ static void offer_frame(struct facts *facts, const struct flow_access *access,
 					     &into);
 	}
 	if (object) {
-		offer_normal(facts, list, object->type, into, ORIGIN_DWARF, is_indexed);
+		if (!seed_is_part(types, object))
+			offer_normal(facts, list, object->type, into, ORIGIN_DWARF,
+				     is_indexed);
 		return;
 	}
 	vec_each(&facts->frame_objects, passed)
@@ -229,6 +231,23 @@ static void offer_facts(struct facts *facts, const struct flow_access *access,
 	}
 }
 
+/* A per-CPU variable's address is a small number, here the displacement; registers
+ * index into it. */
+static void offer_per_cpu(struct facts *facts, const struct flow_access *access,
+			  struct candidates *list)
+{
+	bool is_plain = access->base.node == FLOW_NONE && access->index.node == FLOW_NONE;
+	uint64_t va = (uint64_t)access->disp, offset;
+	const struct dwarf_global *global;
+
+	if (access->base.node != FLOW_NONE)
+		va += (uint64_t)access->base.delta;
+	global = dwarf_global_at(facts->recover->dwarf, va, &offset);
+	if (global)
+		offer_normal(facts, list, global->type, (int64_t)offset, ORIGIN_PARAM,
+			     !is_plain);
+}
+
 static void offer_segment(struct facts *facts, const struct flow_access *access,
 			  struct candidates *list)
 {
@@ -236,19 +255,26 @@ static void offer_segment(struct facts *facts, const struct flow_access *access,
 	const struct dwarf_global *global = NULL;
 	uint64_t offset;
 
-	if (access->index.node != FLOW_NONE)
+	/* In the kernel gs adds the distance to this CPU's copy: a per-CPU pointer is
+	 * as good as one to the object itself. */
+	if (access->segment == INSN_GS && access->base.node != FLOW_NONE &&
+	    access->base.node > 1)
+		offer_facts(facts, access, access->base, false, list);
+	if (access->segment == INSN_GS && !list->count &&
+	    (access->index.node != FLOW_NONE || access->base.node != 0)) {
+		offer_per_cpu(facts, access, list);
+		return;
+	}
+	if (access->index.node != FLOW_NONE || list->count)
 		return;
 	if (access->segment == INSN_FS && access->base.node == FLOW_NONE)
 		global = dwarf_tls_at(recover->dwarf,
 				      (uint64_t)access->disp + recover->tls_bytes,
 				      &offset);
-	else if (access->segment == INSN_GS &&
-		 (access->base.node == FLOW_NONE || access->base.node == 0))
+	else if (access->segment == INSN_GS && access->base.node == 0)
 		global = dwarf_global_at(
 			recover->dwarf,
-			(uint64_t)access->disp +
-				(access->base.node ? 0 : (uint64_t)access->base.delta),
-			&offset);
+			(uint64_t)access->disp + (uint64_t)access->base.delta, &offset);
 	if (global)
 		offer_normal(facts, list, global->type, (int64_t)offset, ORIGIN_PARAM,
 			     false);

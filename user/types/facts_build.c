@@ -6,6 +6,7 @@
  * range (p++ keeps p in the same register).
  */
 #include "types/facts.h"
+#include "types/passing.h"
 
 #include <string.h>
 
@@ -119,10 +120,14 @@ static unsigned call_args(void *ctx, uint32_t index)
 	const struct insn *insn = &facts->code->insns.data[index];
 	struct dwarf_proto proto;
 
-	if (facts_callee(facts->recover, insn, &proto))
-		return proto.is_clone ? 0
-				      : dtype_get(facts->recover->types, proto.type)
-						->member_count;
+	if (facts_callee(facts->recover, insn, &proto)) {
+		struct passing passing;
+
+		if (proto.is_clone)
+			return 0;
+		passing_of(facts->recover->types, proto.type, FLOW_MAX_ARGS, &passing);
+		return passing.used;
+	}
 	return insn->target ? 0 : FLOW_MAX_ARGS;
 }
 
@@ -190,9 +195,8 @@ static void add_seeds(struct facts *facts)
 	struct dtypes *types = recover->types;
 	const struct elf_function *symbol =
 		elf_function_at(recover->symbols, facts->code->function->va);
-	const struct dtype *proto = dtype_get(types, facts->proto.type);
 	const struct insn_abi *abi = insn_abi(recover->decoder);
-	uint8_t at = 0;
+	struct passing passing;
 
 	vec_each(&facts->attached, attached) {
 		struct flow_ref ref = flow_settle(facts->flow, attached->ref);
@@ -217,25 +221,15 @@ static void add_seeds(struct facts *facts)
 						  .origin = ORIGIN_PARAM,
 						  .is_direct = true });
 	}
-	if (proto->kind != DTYPE_FUNCTION ||
-	    (symbol && module_has_own_convention(symbol->name)))
+	if (symbol && module_has_own_convention(symbol->name))
 		return;
-	for (uint32_t i = 0; i < proto->member_count && at < abi->arg_count; i++) {
-		const struct dtype *param = dtype_get(types, proto->params[i]);
-
-		if (dtype_is_aggregate(types, proto->params[i]) ||
-		    param->kind == DTYPE_ARRAY)
-			break; /* by value: where the next one goes is not worked out */
-		if (param->is_float)
-			continue;
-		if (param->kind == DTYPE_POINTER)
-			facts_add(facts, facts->flow->entries[abi->args[at]],
-				  &(struct clue){
-					  .type = dtype_target(types, proto->params[i]),
-					  .origin = ORIGIN_PARAM,
-					  .is_direct = true });
-		at++;
-	}
+	passing_of(types, facts->proto.type, abi->arg_count, &passing);
+	for (uint32_t i = 0; i < passing.used; i++)
+		if (passing.is_pointer[i])
+			facts_add(facts, facts->flow->entries[abi->args[i]],
+				  &(struct clue){ .type = passing.pointee[i],
+						  .origin = ORIGIN_PARAM,
+						  .is_direct = true });
 }
 
 /* A pointer variable in the frame, read back. */

@@ -6,6 +6,7 @@
  * phi would infect each other.
  */
 #include "types/facts.h"
+#include "types/passing.h"
 
 static const struct dtype *shape(const struct facts *facts, uint32_t type)
 {
@@ -152,13 +153,15 @@ static uint32_t call_type(struct facts *facts, const struct flow_call *call)
 
 static void do_call(struct facts *facts, uint32_t number)
 {
-	struct dtypes *types = facts->recover->types;
 	const struct flow_node *node = &facts->flow->nodes.data[number];
 	uint32_t type = call_type(facts, &facts->flow->calls.data[node->link]);
-	uint32_t result = type ? dtype_target(types, type) : 0;
+	struct passing passing;
 
-	if (shape(facts, result)->kind == DTYPE_POINTER)
-		add(facts, number, dtype_target(types, result), 0, ORIGIN_PARAM, false);
+	if (!type)
+		return;
+	passing_of(facts->recover->types, type, FLOW_MAX_ARGS, &passing);
+	if (passing.result)
+		add(facts, number, passing.result, 0, ORIGIN_PARAM, false);
 }
 
 #define LARGEST_STEP (1u << 19) /* beyond it a common divisor means nothing */
@@ -317,31 +320,22 @@ static void note_frame_object(struct facts *facts, int64_t offset, uint32_t type
 
 static void use_args(struct facts *facts, const struct flow_call *call)
 {
-	struct dtypes *types = facts->recover->types;
 	uint32_t type = call_type(facts, call);
-	const struct dtype *function = shape(facts, type);
-	uint32_t at = 0;
+	struct passing passing;
 
-	if (!type || function->kind != DTYPE_FUNCTION)
+	if (!type)
 		return;
-	for (uint32_t i = 0; i < function->member_count && at < call->arg_count; i++) {
-		const struct dtype *param = shape(facts, function->params[i]);
-		struct flow_ref ref = call->args[at];
+	passing_of(facts->recover->types, type, call->arg_count, &passing);
+	for (uint32_t i = 0; i < passing.used; i++) {
+		struct flow_ref ref = call->args[i];
 
-		if (dtype_is_aggregate(types, function->params[i]) ||
-		    param->kind == DTYPE_ARRAY)
-			break;
-		if (param->is_float)
-			continue;
-		at++;
-		if (param->kind != DTYPE_POINTER)
+		if (!passing.is_pointer[i])
 			continue;
 		if (ref.node == 1)
-			note_frame_object(facts, ref.delta,
-					  dtype_target(types, function->params[i]));
+			note_frame_object(facts, ref.delta, passing.pointee[i]);
 		else if (ref.node != FLOW_NONE)
-			add(facts, ref.node, dtype_target(types, function->params[i]),
-			    -ref.delta, ORIGIN_ARG, true);
+			add(facts, ref.node, passing.pointee[i], -ref.delta, ORIGIN_ARG,
+			    true);
 	}
 }
 

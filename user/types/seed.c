@@ -120,6 +120,11 @@ static bool frame_offset(const struct dwarf_var *var, const struct seed_point *p
 	return var->reg == point->cfa_reg;
 }
 
+bool seed_is_part(const struct dtypes *types, const struct dwarf_var *var)
+{
+	return var->piece_bytes && var->piece_bytes < dtype_get(types, var->type)->bytes;
+}
+
 const struct dwarf_var *seed_object(const struct seed *seed, struct dtypes *types,
 				    const struct seed_point *point, int64_t offset,
 				    int64_t *ret_offset)
@@ -140,7 +145,8 @@ const struct dwarf_var *seed_object(const struct seed *seed, struct dtypes *type
 
 		bool is_scalar = !dtype_is_aggregate(types, var->type) &&
 				 type->kind != DTYPE_ARRAY;
-		int rank = var->depth + (is_scalar ? 0 : 1000);
+		int rank =
+			var->depth + (is_scalar || seed_is_part(types, var) ? 0 : 1000);
 
 		if (rank < best_rank)
 			continue;

@@ -52,4 +52,8 @@ const struct dwarf_var *seed_object(const struct seed *seed, struct dtypes *type
 				    const struct seed_point *point, int64_t offset,
 				    int64_t *ret_offset);
 
+/* seed_is_part() - the compiler took the object apart, and this is one part: in the frame
+ * it is a spilled scalar, no struct lies around it. */
+bool seed_is_part(const struct dtypes *types, const struct dwarf_var *var);
+
 #endif
