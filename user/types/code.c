@@ -81,6 +81,8 @@ static void decode_range(struct recover *recover, struct code *code, uint64_t lo
 		struct insn *insn = vec_add(&code->insns);
 		size_t used = insn_decode(recover->decoder, bytes, room, lo, insn);
 
+		kernel_rewrite(recover->kernel, insn);
+
 		bytes += used;
 		room -= used;
 		lo += used;

@@ -366,7 +366,8 @@ static uint8_t reason_without(struct facts *facts, const struct flow_access *acc
 {
 	uint32_t base = access->base.node;
 
-	if (access->segment == INSN_FS && access->disp == 0x28)
+	if (access->segment != INSN_FLAT && access->disp == CANARY_DISP &&
+	    access->base.node == FLOW_NONE && access->index.node == FLOW_NONE)
 		return VERDICT_CANARY;
 	if (items->count)
 		return VERDICT_NOT_STRUCT;

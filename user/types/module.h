@@ -14,9 +14,13 @@
 #include "core/map.h"
 #include "core/str.h"
 #include "core/vec.h"
+#include "types/kernel.h"
 #include "types/recover.h"
 
 #define TYPES_MAX_INSNS (1u << 20) /* of one function */
+
+/* The stack protector's guard: fs:0x28 in programs, gs:0x28 in the kernel. */
+#define CANARY_DISP 0x28
 
 /* An answer without its strings. */
 struct decision {
@@ -58,6 +62,7 @@ struct recover {
 	struct dwarf_file *dwarf; /* NULL: no debug information */
 	struct dtypes *types;
 	struct insn_decoder *decoder;
+	struct kernel *kernel;
 	struct recover_options options;
 	VEC(struct relocated) relocated; /* sorted */
 	uint64_t tls_bytes;		 /* of this module's TLS block, aligned */
