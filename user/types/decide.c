@@ -447,32 +447,41 @@ static const struct {
 	float alone, disputed; /* disputed: unrelated types remain and rank decides */
 } measured[] = {
 	[ORIGIN_DWARF] = { 0.998f, 0.985f }, [ORIGIN_PARAM] = { 0.93f, 0.90f },
-	[ORIGIN_LOAD] = { 0.998f, 0.80f },   [ORIGIN_SUM] = { 0.985f, 0.90f },
-	[ORIGIN_PHI] = { 0.990f, 0.91f },    [ORIGIN_ARG] = { 0.98f, 0.90f },
+	[ORIGIN_LOAD] = { 0.998f, 0.80f },   [ORIGIN_SUM] = { 0.98f, 0.90f },
+	[ORIGIN_PHI] = { 0.998f, 0.91f },    [ORIGIN_ARG] = { 0.98f, 0.90f },
 	[ORIGIN_STORE] = { 0.98f, 0.90f },   [ORIGIN_BACK] = { 0.98f, 0.90f },
 	[ORIGIN_COMPARE] = { 0.95f, 0.85f }, [ORIGIN_LAYOUT] = { 0.96f, 0.96f },
 };
 
+/* Factors for what speaks against an answer that is otherwise direct or derived. */
+#define WRAPPED_DIRECT 0.99f
+#define WRAPPED	       0.95f
+#define MISFIT	       0.93f
+#define COMMON_DIRECT  0.998f /* the only struct around parts that disagree */
+#define COMMON_LOADED  0.99f
+#define COMMON	       0.93f
+
 static float confidence_of(const struct verdict_at *at, bool is_global)
 {
 	bool is_disputed = at->is_conflict && !at->is_common;
+	bool is_direct = is_global || at->item.origin == ORIGIN_DIRECT;
 	float confidence;
 
 	if (at->is_header)
-		return 0.995f;
-	if (is_global)
-		confidence = 0.999f;
-	else if (at->item.origin == ORIGIN_DIRECT)
-		confidence = is_disputed ? 0.995f : 0.999f;
+		return 0.999f;
+	if (is_direct)
+		confidence = is_disputed && !is_global ? 0.99f : 0.999f;
 	else
 		confidence = is_disputed ? measured[at->item.origin].disputed
 					 : measured[at->item.origin].alone;
 	if (at->is_common)
-		confidence *= at->item.origin <= ORIGIN_LOAD ? 0.99f : 0.93f;
+		confidence *= is_direct			       ? COMMON_DIRECT
+			      : at->item.origin <= ORIGIN_LOAD ? COMMON_LOADED
+							       : COMMON;
 	if (at->item.is_wrapped)
-		confidence *= 0.95f;
+		confidence *= is_direct ? WRAPPED_DIRECT : WRAPPED;
 	if (at->item.fit < DTYPE_STARTS)
-		confidence *= 0.93f;
+		confidence *= MISFIT;
 	return confidence;
 }
 
