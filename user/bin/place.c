@@ -91,7 +91,7 @@ struct place_site place_site_at(const struct place_input *input, const struct in
 	int64_t off;
 
 	site.insn = (uint8_t)place_kind(code, code ? room : 0, &site.is_emulated);
-	if (insn->va == input->va)
+	if (insn->va == input->va || site.insn == PLACE_RETURN)
 		site.pushed = 0;
 	else if (input->frames && frame_cfa_at(input->frames, insn->va, &reg, &off) &&
 		 reg == FRAME_RSP && off >= 8 && off < INT32_MAX)
@@ -110,6 +110,21 @@ static bool may_change_memory(const struct insn *insn)
 			return true;
 	}
 	return insn->op == INSN_STRING;
+}
+
+/* Bytes of stack that a straight line of these has taken; -1 once it cannot be told. */
+static int32_t track_stack(const struct insn *insn, int32_t pushed)
+{
+	if (pushed < 0)
+		return -1;
+	if (insn->op == INSN_PUSH)
+		return pushed + 8;
+	if (!(insn->writes & insn_bit(FRAME_RSP)))
+		return pushed;
+	if (insn->op == INSN_SUB && insn->args[2].kind == INSN_IMM &&
+	    insn->args[2].imm >= 0 && insn->args[2].imm < INT32_MAX - pushed)
+		return pushed + (int32_t)insn->args[2].imm;
+	return -1;
 }
 
 /* Nothing behind @insn is sure to be reached from it, or with the same values. */
@@ -135,6 +150,8 @@ struct err *place_entry(const struct place_input *input, struct place_site *ret_
 	TRY(place_decode(input, &code));
 	if (!code.insns.count)
 		return err_new(ERR_NOT_FOUND, "the function has no code");
+	int32_t pushed = 0;
+
 	*ret_site = place_site_at(input, &code.insns.data[0]);
 	for (size_t i = 0; i < code.insns.count && i < PLACE_MAX_LOOK; i++) {
 		const struct insn *insn = &code.insns.data[i];
@@ -143,12 +160,14 @@ struct err *place_entry(const struct place_input *input, struct place_site *ret_
 			break;
 		struct place_site site = place_site_at(input, insn);
 
+		site.pushed = pushed;
 		if (site.is_emulated) {
 			*ret_site = site;
 			break;
 		}
 		if (ends_prologue(input, insn))
 			break;
+		pushed = track_stack(insn, pushed);
 	}
 	return NULL;
 }

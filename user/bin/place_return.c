@@ -202,8 +202,13 @@ static struct err *sweep(struct search *search)
 		} else if (insn->op == INSN_RETURN) {
 			const struct insn *check = find_check(search, i);
 
-			TRY(add_site(search,
-				     place_site_at(search->input, check ? check : insn)));
+			struct place_site site =
+				place_site_at(search->input, check ? check : insn);
+
+			/* Calls are paired by the stack pointer. */
+			if (site.pushed < 0)
+				site = place_site_at(search->input, insn);
+			TRY(add_site(search, site));
 		}
 	}
 	return NULL;
