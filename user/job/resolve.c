@@ -127,6 +127,7 @@ void resolve_put_reply(struct str *out, const struct resolve_reply *reply)
 		wire_put_u64(out, target->bytes);
 		wire_put_u64(out, target->off);
 		wire_put_u64(out, target->semaphore_off);
+		wire_put_u8(out, target->is_emulated);
 		wire_put_str(out, target->name);
 		wire_put_str(out, target->return_reason);
 		put_sites(out, target);
@@ -203,6 +204,7 @@ static void read_target(struct wire *in, struct arena *arena,
 	target->bytes = wire_u64(in);
 	target->off = wire_u64(in);
 	target->semaphore_off = wire_u64(in);
+	target->is_emulated = wire_u8(in);
 	target->name = wire_str(in);
 	target->return_reason = wire_str(in);
 	read_sites(in, arena, target);
@@ -219,7 +221,7 @@ struct err *resolve_read_reply(struct wire *in, struct arena *arena,
 
 	ret_reply->throws = wire_u8(in);
 	ret_reply->target_count =
-		wire_count(in, RESOLVE_MAX_PROBES * RESOLVE_MAX_MATCHES, 58);
+		wire_count(in, RESOLVE_MAX_PROBES * RESOLVE_MAX_MATCHES, 59);
 	targets = arena_array(arena, ret_reply->target_count, sizeof(*targets));
 	for (size_t i = 0; i < ret_reply->target_count && !in->bad; i++)
 		read_target(in, arena, &targets[i]);

@@ -98,6 +98,7 @@ struct resolve_target {
 	uint32_t probe; /* index in the request */
 	uint64_t va, bytes, off;
 	uint64_t semaphore_off;	   /* USDT: in the file; 0 none */
+	bool is_emulated;	   /* the instruction at @va */
 	const char *name;	   /* demangled */
 	const char *return_reason; /* why returns have no sites; "" they have */
 	const struct resolve_site *sites;

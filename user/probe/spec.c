@@ -326,6 +326,7 @@ static struct err *load_probe(struct loader *loader, const struct yaml_probe *fr
 				      .missing = (uint8_t)from->missing,
 				      .name_text = copy(loader, from->name_text),
 				      .name_bytes = from->name_bytes,
+				      .once = from->once,
 				      .resource = copy(loader, from->resource),
 				      .edge = copy(loader, from->edge),
 				      .instead_of = -1 };

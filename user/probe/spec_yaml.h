@@ -4,6 +4,7 @@
 
 /* The file as libcyaml hands it over: strings and words, unchecked. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,7 @@ struct yaml_probe {
 	char *verb;
 	int at, mode, scope, temperature, fails_by, missing;
 	char *key, *object, *amount, *name, *name_text, *name_stops, *when;
+	bool once;
 	uint16_t name_bytes;
 	char *resource, *edge, *instead_of;
 };

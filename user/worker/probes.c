@@ -79,12 +79,18 @@ static struct resolve_target *add_target(struct finder *finder, uint64_t va,
 		return NULL;
 	}
 	char *plain = names_demangle(name);
+	size_t room;
+	const uint8_t *code = elf_bytes_at(finder->elf->main, va, &room);
+	bool is_emulated;
+
+	place_kind(code, code ? room : 0, &is_emulated);
 
 	vec_push(&finder->targets,
 		 ((struct resolve_target){ .probe = finder->index,
 					   .va = va,
 					   .bytes = bytes,
 					   .off = file_offset(finder, va),
+					   .is_emulated = is_emulated,
 					   .name = keep(finder, plain ? plain : name),
 					   .return_reason = "" }));
 	free(plain);
