@@ -255,7 +255,8 @@ enum abi_verb {
 	ABI_CLIENT_END,
 	ABI_TASK_PUSH, /* the current request hands over work known as @key */
 	ABI_TASK_POP,  /* this thread does the work @key from now on */
-	ABI_TASK_DONE, /* and no longer; what it did before goes on if the call is paired */
+	ABI_TASK_DONE, /* and no longer; what it did before goes on if the call is paired.
+			* As a record, with CLOSED: the last work for a request is over */
 	ABI_BATCH_ADD, /* the current request becomes a part of batch @key */
 	ABI_BATCH_BEGIN,
 	ABI_BATCH_END,
@@ -279,13 +280,14 @@ enum abi_probe_flags {
 	 * A call left by longjmp is known by its stack pointer and ends at the next begin.
 	 */
 	ABI_PROBE_PAIRED = 2,
+	ABI_PROBE_ONCE = 4, /* a begin whose key is open already is the same request */
 };
 
 enum abi_mode { ABI_MODE_NONE, ABI_SHARED, ABI_EXCLUSIVE };
 enum abi_scope { ABI_SCOPE_OBJECT, ABI_SCOPE_TASK, ABI_SCOPE_ALL /* of this task */ };
 enum abi_temperature { ABI_HEAT_UNKNOWN, ABI_HEAT_SLOW, ABI_HEAT_WARM, ABI_HEAT_HOT };
 
-/* Zero @verb: the slot is empty, its hits are only counted. */
+/* Zero @verb: the slot is empty, its hits are only counted. No key: the thread's id. */
 struct abi_probe {
 	__u32 spec_id;	/* keys of one spec do not meet those of another */
 	__u32 probe_id; /* of the probe in its spec; goes into records */
