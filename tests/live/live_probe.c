@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Probes on a server in miniature. Truth is what the server says of itself: every use()
+ * carries the number of the request that it is for, and CPU comes from its own
+ * CLOCK_THREAD_CPUTIME_ID.
+ */
+#include "live_bpf_rig.h"
+
+#include <fcntl.h>
+
+#include "core/map.h"
+#include "probe/attach.h"
+#include "probe/slots.h"
+
+#define ARG(n)                                                                        \
+	{                                                                             \
+		.value = {.base = ABI_BASE_REG, .reg = (n) == 0 ? 5 : 4, .width = 8 } \
+	}
+#define SPEC 7
+
+/* One probe of the fixture. */
+struct point {
+	const char *function;
+	struct abi_probe plan;
+};
+
+static const struct point points[] = {
+	{ "request_begin",
+	  { .spec_id = SPEC,
+	    .verb = ABI_REQUEST_BEGIN,
+	    .key = ARG(0),
+	    .name = { .value = { .base = ABI_BASE_REG, .reg = 4, .width = 8 },
+		      .kind = ABI_FETCH_CSTR } } },
+	{ "request_end", { .spec_id = SPEC, .verb = ABI_REQUEST_END, .key = ARG(0) } },
+	{ "work_push", { .spec_id = SPEC, .verb = ABI_TASK_PUSH, .key = ARG(0) } },
+	{ "work_pop", { .spec_id = SPEC, .verb = ABI_TASK_POP, .key = ARG(0) } },
+	{ "work_done", { .spec_id = SPEC, .verb = ABI_TASK_DONE } },
+	{ "conn_own", { .spec_id = SPEC, .verb = ABI_CONN_OWN, .key = ARG(0) } },
+	{ "conn_release", { .spec_id = SPEC, .verb = ABI_CONN_RELEASE } },
+	{ "used",
+	  { .spec_id = SPEC, .verb = ABI_USE, .resource_id = 1, .amount = ARG(0) } },
+};
+#define POINTS (sizeof(points) / sizeof(*points))
+
+/* Where in the file of @fixture the address lies that it printed for @function. */
+static uint64_t offset_of(const struct fixture *fixture, const char *function)
+{
+	CLEANUP(free) char *word = mem_printf("at %s ", function);
+	CLEANUP(free) char *path = mem_printf("/proc/%d/maps", fixture->pid);
+	uint64_t at = fixture_number(fixture, word), start, end, pgoff;
+	FILE *file = fopen(path, "r");
+	char line[512];
+
+	assert_true(at);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &pgoff) == 3 &&
+		    at >= start && at < end) {
+			fclose(file);
+			return at - start + pgoff;
+		}
+	fail_msg("%s is not mapped", function);
+	return 0;
+}
+
+struct probed {
+	struct rig rig;
+	struct fixture fixture;
+	struct slots *slots;
+	struct attachment *attachment;
+	struct attach_point at[POINTS];
+};
+
+static int open_exe(pid_t pid)
+{
+	CLEANUP(free) char *path = mem_printf("/proc/%d/exe", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void probed_open(struct probed *probed, const struct probe_config *config,
+			const char *requests, const char *turns)
+{
+	probed->attachment = NULL;
+	fixture_start_with(&probed->fixture, "probe_flow", requests, turns);
+	rig_open(&probed->rig, config);
+	assert_ok(slots_open(loader_fds(probed->rig.loader), &probed->slots));
+	for (size_t i = 0; i < POINTS; i++) {
+		probed->at[i].offset = offset_of(&probed->fixture, points[i].function);
+		assert_ok(slots_put(probed->slots, &points[i].plan, &probed->at[i].slot));
+	}
+	CLEANUP(close) int fd = open_exe(probed->fixture.pid);
+	struct attach_request request = { .file_fd = fd,
+					  .points = probed->at,
+					  .count = POINTS };
+
+	assert_ok(attach_open(probed->rig.loader, &request, &probed->attachment));
+	rig_target(&probed->rig, probed->fixture.pid);
+}
+
+/* Runs to the end, draining meanwhile. */
+static void probed_run(struct probed *probed)
+{
+	int fd = fileno(probed->fixture.out);
+	struct fixture *fixture = &probed->fixture;
+
+	assert_null(file_write_all(fixture->in, "x", 1));
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	for (char byte; read(fd, &byte, 0) < 0 || !fixture_number(fixture, "cpu ");) {
+		char line[512];
+
+		rig_drain(&probed->rig);
+		usleep(1000);
+		while (fgets(line, sizeof(line), fixture->out))
+			vec_push(&fixture->lines, mem_strdup(line));
+		clearerr(fixture->out);
+	}
+	rig_finish(&probed->rig);
+}
+
+static void probed_close(struct probed *probed)
+{
+	attach_close(probed->attachment);
+	slots_free(probed->slots);
+	fixture_end(&probed->fixture);
+	rig_close(&probed->rig);
+}
+
+static const struct probe_config quiet = { .no_access = true,
+					   .no_ticks = true,
+					   .ring_bytes = 64 << 20 };
+
+static uint64_t hits_of(const struct probed *probed, const char *function)
+{
+	for (size_t i = 0; i < POINTS; i++)
+		if (!strcmp(points[i].function, function))
+			return slots_count(probed->slots, probed->at[i].slot).hits;
+	return 0;
+}
+
+/* request_id -> its true number, from the begins. */
+static struct map *true_numbers(const struct rig *rig)
+{
+	struct map *numbers = map_new(sizeof(uint64_t), sizeof(uint64_t));
+
+	vec_each(&rig->events, event)
+		if (event->head.kind == ABI_SPAN &&
+		    event->span.verb == ABI_REQUEST_BEGIN) {
+			bool is_new;
+			uint64_t *number =
+				map_put(numbers, &event->span.span_id, &is_new);
+
+			assert_true(is_new);
+			*number = event->span.key;
+		}
+	return numbers;
+}
+
+static void no_event_is_charged_to_another_request_with(const struct probe_config *config)
+{
+	struct probed probed;
+	uint64_t right = 0, nobody = 0, wrong = 0, missing = 0, ends = 0;
+
+	probed_open(&probed, config, "10200", "100");
+	probed_run(&probed);
+	struct map *numbers = true_numbers(&probed.rig);
+
+	vec_each(&probed.rig.events, event) {
+		ends += event->head.kind == ABI_SPAN &&
+			event->span.verb == ABI_REQUEST_END;
+		if (event->head.kind != ABI_RESOURCE)
+			continue;
+		uint64_t *number = map_find(numbers, &event->head.request_id);
+		uint64_t truth = event->resource.amount;
+
+		if (!event->head.request_id)
+			*(truth ? &missing : &nobody) += 1;
+		else
+			*(number && *number == truth ? &right : &wrong) += 1;
+	}
+	printf("# %lu events right, %lu of nobody, %lu unattributed, %lu wrong\n", right,
+	       nobody, missing, wrong);
+	assert_int_equal(map_count(numbers), 10200);
+	assert_int_equal(ends, 10200);
+	assert_int_equal(wrong, 0);
+	assert_int_equal(missing, 0);
+	assert_int_equal(right + nobody, fixture_number(&probed.fixture, "uses "));
+	assert_int_equal(hits_of(&probed, "used"), right + nobody);
+	map_free(numbers);
+	probed_close(&probed);
+}
+
+static void no_event_is_charged_to_another_request(void **state)
+{
+	(void)state;
+	no_event_is_charged_to_another_request_with(&quiet);
+}
+
+static void nor_with_probes_attached_one_by_one(void **state)
+{
+	struct probe_config single = quiet;
+
+	(void)state;
+	single.no_multi = true;
+	no_event_is_charged_to_another_request_with(&single);
+}
+
+static void cpu_of_requests_adds_up_to_the_threads_own_clock(void **state)
+{
+	struct probed probed;
+	uint64_t cpu_ns = 0, closed = 0;
+
+	(void)state;
+	probed_open(&probed, &quiet, "300", "3000000");
+	probed_run(&probed);
+	vec_each(&probed.rig.events, event)
+		if (event->head.kind == ABI_SPAN && event->span.flags & ABI_HIT_CLOSED) {
+			cpu_ns += event->span.cpu_ns;
+			closed++;
+		}
+	double truth = (double)fixture_number(&probed.fixture, "cpu ");
+
+	printf("# %.1f ms by the threads' clocks, %+.2f%%\n", truth / 1e6,
+	       100 * ((double)cpu_ns - truth) / truth);
+	assert_int_equal(closed, 300);
+	assert_true((double)cpu_ns > 0.98 * truth && (double)cpu_ns < 1.02 * truth);
+	probed_close(&probed);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_event_is_charged_to_another_request),
+		cmocka_unit_test(nor_with_probes_attached_one_by_one),
+		cmocka_unit_test(cpu_of_requests_adds_up_to_the_threads_own_clock),
+	};
+
+	if (rig_skips("live_probe"))
+		return 0;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
