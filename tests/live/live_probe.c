@@ -79,12 +79,8 @@ static int open_exe(pid_t pid)
 	return fd;
 }
 
-static void probed_open(struct probed *probed, const struct probe_config *config,
-			const char *requests, const char *turns)
+static void attach_all(struct probed *probed)
 {
-	probed->attachment = NULL;
-	fixture_start_with(&probed->fixture, "probe_flow", requests, turns);
-	rig_open(&probed->rig, config);
 	assert_ok(slots_open(loader_fds(probed->rig.loader), &probed->slots));
 	for (size_t i = 0; i < POINTS; i++) {
 		probed->at[i].offset = offset_of(&probed->fixture, points[i].function);
@@ -96,6 +92,14 @@ static void probed_open(struct probed *probed, const struct probe_config *config
 					  .count = POINTS };
 
 	assert_ok(attach_open(probed->rig.loader, &request, &probed->attachment));
+}
+
+static void probed_open(struct probed *probed, const struct probe_config *config,
+			const char *requests, const char *turns)
+{
+	fixture_start_with(&probed->fixture, "probe_flow", requests, turns);
+	rig_open(&probed->rig, config);
+	attach_all(probed);
 	rig_target(&probed->rig, probed->fixture.pid);
 }
 
@@ -228,11 +232,73 @@ static void cpu_of_requests_adds_up_to_the_threads_own_clock(void **state)
 	probed_close(&probed);
 }
 
+/* The first bytes of every probed function, as the process has them now. */
+static void read_text(const struct fixture *fixture, uint64_t ret_words[POINTS])
+{
+	CLEANUP(free) char *path = mem_printf("/proc/%d/mem", fixture->pid);
+	CLEANUP(close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	for (size_t i = 0; i < POINTS; i++) {
+		CLEANUP(free) char *word = mem_printf("at %s ", points[i].function);
+		uint64_t at = fixture_number(fixture, word);
+
+		assert_int_equal(pread(fd, &ret_words[i], 8, (off_t)at), 8);
+	}
+}
+
+/* An agent that attaches, says so, and lives until it is killed. */
+static pid_t agent_start(const struct fixture *fixture)
+{
+	int ready[2];
+	char byte;
+
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+
+	if (!pid) {
+		struct probed probed;
+
+		probed.fixture = *fixture;
+		rig_open(&probed.rig, &quiet);
+		attach_all(&probed);
+		err_free(file_write_all(ready[1], "x", 1));
+		pause();
+		_exit(1);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void a_killed_agent_leaves_the_text_as_it_was(void **state)
+{
+	uint64_t before[POINTS], during[POINTS], after[POINTS];
+	struct fixture fixture;
+
+	(void)state;
+	fixture_start_with(&fixture, "probe_flow", "30", "10");
+	read_text(&fixture, before);
+	pid_t agent = agent_start(&fixture);
+
+	read_text(&fixture, during);
+	kill(agent, SIGKILL);
+	waitpid(agent, NULL, 0);
+	read_text(&fixture, after);
+	for (size_t i = 0; i < POINTS; i++) {
+		assert_int_equal(during[i] & 0xff, 0xcc); /* int3 */
+		assert_int_equal(before[i], after[i]);
+	}
+	fixture_run(&fixture);
+	fixture_end(&fixture);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_event_is_charged_to_another_request),
 		cmocka_unit_test(nor_with_probes_attached_one_by_one),
+		cmocka_unit_test(a_killed_agent_leaves_the_text_as_it_was),
 		cmocka_unit_test(cpu_of_requests_adds_up_to_the_threads_own_clock),
 	};
 
