@@ -511,13 +511,13 @@ struct err *spec_parse(const char *path, const char *text, size_t bytes,
 	struct spec_memory *memory;
 	struct loader loader;
 
-	TRY(err_wrap(yaml_read(text, bytes, &yaml), "%s", path));
+	TRY(err_wrap(spec_yaml_read(text, bytes, &yaml), "%s", path));
 	memory = mem_alloc(sizeof(*memory));
 	memory->arena = loader.arena = arena_new();
 	memory->spec.path = arena_strdup(memory->arena, path);
 	struct err *err = load_all(&loader, yaml, &memory->spec);
 
-	yaml_free(yaml);
+	spec_yaml_free(yaml);
 	if (err) {
 		spec_free(&memory->spec);
 		return err_wrap(err, "%s", path);

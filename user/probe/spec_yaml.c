@@ -169,7 +169,7 @@ static const cyaml_config_t *config_for(cyaml_config_t *config, struct str *log)
 	return config;
 }
 
-struct err *yaml_read(const char *text, size_t bytes, struct yaml_spec **ret_spec)
+struct err *spec_yaml_read(const char *text, size_t bytes, struct yaml_spec **ret_spec)
 {
 	CLEANUP(str_fini) struct str log = { 0 };
 	cyaml_config_t config;
@@ -187,7 +187,7 @@ struct err *yaml_read(const char *text, size_t bytes, struct yaml_spec **ret_spe
 	return NULL;
 }
 
-void yaml_free(struct yaml_spec *spec)
+void spec_yaml_free(struct yaml_spec *spec)
 {
 	CLEANUP(str_fini) struct str log = { 0 };
 	cyaml_config_t config;

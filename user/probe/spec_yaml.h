@@ -53,8 +53,8 @@ struct yaml_spec {
 	unsigned variants_count;
 };
 
-/* yaml_read() - ERR_INVALID with the reader's own words and line. */
-struct err *yaml_read(const char *text, size_t bytes, struct yaml_spec **ret_spec);
-void yaml_free(struct yaml_spec *spec); /* NULL is fine */
+/* spec_yaml_read() - ERR_INVALID with the reader's own words and line. */
+struct err *spec_yaml_read(const char *text, size_t bytes, struct yaml_spec **ret_spec);
+void spec_yaml_free(struct yaml_spec *spec); /* NULL is fine */
 
 #endif
