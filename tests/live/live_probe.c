@@ -10,6 +10,7 @@
 
 #include "core/map.h"
 #include "probe/attach.h"
+#include "probe/calibrate.h"
 #include "probe/slots.h"
 
 #define ARG(n)                                                                        \
@@ -293,12 +294,30 @@ static void a_killed_agent_leaves_the_text_as_it_was(void **state)
 	fixture_end(&fixture);
 }
 
+static void a_hit_costs_more_than_a_trap_and_less_than_a_millisecond(void **state)
+{
+	struct calibration cost = { 0 };
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig, &quiet);
+	assert_ok(calibrate_run(rig.loader, &cost));
+	for (int kind = 0; kind < CALIBRATE_KINDS; kind++) {
+		printf("# %s %u ns\n", calibrate_kind_name((enum calibrate_kind)kind),
+		       cost.hit_ns[kind]);
+		assert_in_range(cost.hit_ns[kind], 100, 1000000);
+	}
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_event_is_charged_to_another_request),
 		cmocka_unit_test(nor_with_probes_attached_one_by_one),
 		cmocka_unit_test(a_killed_agent_leaves_the_text_as_it_was),
+		cmocka_unit_test(
+			a_hit_costs_more_than_a_trap_and_less_than_a_millisecond),
 		cmocka_unit_test(cpu_of_requests_adds_up_to_the_threads_own_clock),
 	};
 

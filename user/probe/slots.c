@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/mem.h"
+#include "probe/calibrate.h"
 
 struct slots {
 	int probes_fd;
@@ -80,8 +81,8 @@ struct err *slots_set(struct slots *slots, uint32_t slot, const struct abi_probe
 struct err *slots_put(struct slots *slots, const struct abi_probe *probe,
 		      uint32_t *ret_slot)
 {
-	for (uint32_t i = 0; i < ABI_MAX_SLOTS; i++) {
-		uint32_t slot = (slots->next + i) % ABI_MAX_SLOTS;
+	for (uint32_t i = 0; i < CALIBRATE_SLOT; i++) {
+		uint32_t slot = (slots->next + i) % CALIBRATE_SLOT;
 
 		if (slots->is_used[slot])
 			continue;
@@ -92,7 +93,7 @@ struct err *slots_put(struct slots *slots, const struct abi_probe *probe,
 		*ret_slot = slot;
 		return NULL;
 	}
-	return err_new(ERR_LIMIT, "all %d probes are in use", ABI_MAX_SLOTS);
+	return err_new(ERR_LIMIT, "all %d probes are in use", CALIBRATE_SLOT);
 }
 
 void slots_del(struct slots *slots, uint32_t slot)
