@@ -280,6 +280,7 @@ enum abi_probe_flags {
 	 * A call left by longjmp is known by its stack pointer and ends at the next begin.
 	 */
 	ABI_PROBE_PAIRED = 2,
+	ABI_PROBE_BY_FRAME = 8, /* @sp_delta counts from the frame pointer, rbp */
 	ABI_PROBE_ONCE = 4, /* a begin whose key is open already is the same request */
 };
 
@@ -294,7 +295,7 @@ struct abi_probe {
 	__u32 pair;	/* common to the two probes of a call; PAIRED only */
 	__u32 cost_ns;	/* calibrated cost of one hit; user space keeps it up to date */
 	__u32 weight_milli; /* of requests that begin here; 0: ABI_WEIGHT_ONE */
-	__s16 sp_delta;	    /* sp here + this = sp at the first instruction */
+	__s16 sp_delta;	    /* sp (or rbp) here + this = sp at the first instruction */
 	__u16 flags;	    /* enum abi_probe_flags */
 	__u8 verb;	    /* enum abi_verb */
 	__u8 mode;	    /* enum abi_mode */

@@ -576,7 +576,8 @@ static __always_inline bool hit_wanted(struct task_state *state,
 {
 	struct hit *hit = &state->hit;
 
-	hit->sp = state->regs[7] + (__s64)probe->sp_delta;
+	hit->sp = (probe->flags & ABI_PROBE_BY_FRAME ? state->regs[6] : state->regs[7]) +
+		  (__s64)probe->sp_delta;
 	hit->begin_ns = 0;
 	hit->span_id = 0;
 	hit->parent_id = 0;

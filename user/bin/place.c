@@ -94,8 +94,10 @@ struct place_site place_site_at(const struct place_input *input, const struct in
 	if (insn->va == input->va || site.insn == PLACE_RETURN)
 		site.pushed = 0;
 	else if (input->frames && frame_cfa_at(input->frames, insn->va, &reg, &off) &&
-		 reg == FRAME_RSP && off >= 8 && off < INT32_MAX)
+		 (reg == FRAME_RSP || reg == FRAME_RBP) && off >= 8 && off < INT32_MAX) {
 		site.pushed = (int32_t)off - 8;
+		site.by_frame = reg == FRAME_RBP;
+	}
 	return site;
 }
 
@@ -161,6 +163,7 @@ struct err *place_entry(const struct place_input *input, struct place_site *ret_
 		struct place_site site = place_site_at(input, insn);
 
 		site.pushed = pushed;
+		site.by_frame = false;
 		if (site.is_emulated) {
 			*ret_site = site;
 			break;

@@ -43,7 +43,8 @@ struct place_site {
 	uint64_t va;
 	uint8_t insn;	  /* enum place_insn */
 	bool is_emulated; /* by every kernel from 4.x on */
-	int32_t pushed;	  /* bytes between the return address and rsp; -1 unknown */
+	bool by_frame;	  /* @pushed counts from rbp, not rsp */
+	int32_t pushed;	  /* rsp here + this = rsp at the first instruction; -1 unknown */
 };
 
 struct place_input {

@@ -82,6 +82,7 @@ static void put_sites(struct str *out, const struct resolve_target *target)
 		wire_put_u8(out, site->insn);
 		wire_put_u8(out, site->is_emulated);
 		wire_put_u8(out, site->is_return);
+		wire_put_u8(out, site->by_frame);
 		wire_put_u32(out, (uint32_t)site->pushed);
 	}
 }
@@ -146,7 +147,7 @@ static void read_sites(struct wire *in, struct arena *arena,
 {
 	struct resolve_site *sites;
 
-	target->site_count = wire_count(in, RESOLVE_MAX_SITES, 23);
+	target->site_count = wire_count(in, RESOLVE_MAX_SITES, 24);
 	sites = arena_array(arena, target->site_count, sizeof(*sites));
 	for (size_t i = 0; i < target->site_count; i++) {
 		sites[i].va = wire_u64(in);
@@ -154,6 +155,7 @@ static void read_sites(struct wire *in, struct arena *arena,
 		sites[i].insn = wire_u8(in);
 		sites[i].is_emulated = wire_u8(in);
 		sites[i].is_return = wire_u8(in);
+		sites[i].by_frame = wire_u8(in);
 		sites[i].pushed = (int32_t)wire_u32(in);
 		in->bad |= sites[i].insn >= RESOLVE_INSNS || sites[i].pushed < -1;
 	}

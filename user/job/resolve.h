@@ -68,6 +68,7 @@ struct resolve_site {
 	uint8_t insn;	  /* enum resolve_insn */
 	bool is_emulated; /* else single-stepped: ten times the cost */
 	bool is_return;
+	bool by_frame;	/* @pushed counts from rbp */
 	int32_t pushed; /* sp here + this = sp at the first instruction; -1 unknown */
 };
 

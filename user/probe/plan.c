@@ -224,6 +224,8 @@ static struct plan_point point_of(const struct builder *build,
 
 	point.abi.cost_ns = site->is_emulated ? PLAN_EMULATED_NS : PLAN_STEPPED_NS;
 	point.abi.sp_delta = (int16_t)site->pushed;
+	if (site->by_frame)
+		point.abi.flags |= ABI_PROBE_BY_FRAME;
 	return point;
 }
 

@@ -192,6 +192,7 @@ static struct resolve_site site_of(const struct finder *finder,
 				      .insn = place->insn,
 				      .is_emulated = place->is_emulated,
 				      .is_return = is_return,
+				      .by_frame = place->by_frame,
 				      .pushed = place->pushed };
 }
 
