@@ -57,6 +57,18 @@ static bool is_function(const struct search *search, uint64_t va)
 	return function && function->va == va;
 }
 
+/* Of this function, moved away: entered with its frame, or named as gcc names it. */
+static bool is_part(const struct search *search, uint64_t va)
+{
+	const struct elf_function *function =
+		search->input->functions ? elf_function_at(search->input->functions, va)
+					 : NULL;
+
+	if (function && function->va == va && strstr(function->name, ".cold"))
+		return true;
+	return has_rule(search, va) && !frame_is_gone(search, va);
+}
+
 static struct err *add_site(struct search *search, struct place_site site)
 {
 	for (size_t i = 0; i < search->count; i++)
@@ -173,8 +185,7 @@ static struct err *take_jump(struct search *search, const struct insn *insn)
 			       : NULL;
 	if (insn->target == search->input->va) /* a loop, or tail recursion */
 		return frame_is_gone(search, insn->va) ? unsure(insn) : NULL;
-	if (is_function(search, insn->target) || frame_is_gone(search, insn->target) ||
-	    !has_rule(search, insn->target))
+	if (!is_part(search, insn->target))
 		return add_site(search, place_site_at(search->input, insn));
 	add_part(search, insn->target, false);
 	return NULL;
@@ -184,9 +195,13 @@ static struct err *take_branch(struct search *search, const struct insn *insn)
 {
 	if (!insn->target || is_inside(search, insn->target))
 		return NULL;
-	if (!search->input->frames || is_function(search, insn->target))
+	if (!search->input->frames)
 		return unsure(insn);
-	add_part(search, insn->target, frame_is_gone(search, insn->target));
+	bool is_ours = is_part(search, insn->target);
+
+	if (!is_ours && is_function(search, insn->target))
+		return unsure(insn);
+	add_part(search, insn->target, !is_ours);
 	return NULL;
 }
 
