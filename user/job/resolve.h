@@ -18,9 +18,9 @@
 #include "core/wire.h"
 
 #define RESOLVE_MAX_PROBES  256
-#define RESOLVE_MAX_MATCHES 16 /* functions or notes of one probe */
-#define RESOLVE_MAX_SITES   65 /* an entry and the returns of one function */
-#define RESOLVE_MAX_FIELDS  16 /* field paths of one probe */
+#define RESOLVE_MAX_MATCHES 128 /* functions or notes of one probe */
+#define RESOLVE_MAX_SITES   65	/* an entry and the returns of one function */
+#define RESOLVE_MAX_FIELDS  16	/* field paths of one probe */
 #define RESOLVE_MAX_ARROWS  4
 #define RESOLVE_MAX_ARGS    12	 /* of a USDT note */
 #define RESOLVE_MAX_TEXT    1024 /* of names and reasons */
