@@ -109,9 +109,14 @@ struct err *field_find(struct dwarf_file *file, uint32_t type, const char *path,
 
 	if (*path || !place.count)
 		return err_new(ERR_FORMAT, "a damaged field path");
-	if (last->bytes != 1 && last->bytes != 2 && last->bytes != 4 && last->bytes != 8)
+	if (last->kind != DTYPE_BASE && last->kind != DTYPE_ENUM &&
+	    last->kind != DTYPE_POINTER)
 		return err_new(ERR_INVALID, "%s is no number or pointer",
 			       name_of(&finder, type, &scratch));
+	if (last->bytes != 1 && last->bytes != 2 && last->bytes != 4 && last->bytes != 8)
+		return err_new(ERR_INVALID, "%s has %llu bytes",
+			       name_of(&finder, type, &scratch),
+			       (unsigned long long)last->bytes);
 	place.bytes = (uint8_t)last->bytes;
 	place.is_signed = is_signed(last);
 	*ret_place = place;

@@ -20,7 +20,7 @@ asm(".section .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n"
     ".section .note.stapsdt,\"\",\"note\"\n.balign 4\n"
     ".4byte 992f-991f, 994f-993f, 3\n991: .asciz \"stapsdt\"\n992: .balign 4\n"
     "993: .8byte usdt_nop, _.stapsdt.base, usdt_semaphore\n"
-    ".asciz \"assay\"\n.asciz \"test__point\"\n.asciz \"-4@%edi 8@-16(%rbp)\"\n"
+    ".asciz \"assay\"\n.asciz \"point\"\n.asciz \"-4@%edi 8@-16(%rbp)\"\n"
     "994: .balign 4\n.text\n");
 
 extern char usdt_nop[], usdt_semaphore[];
@@ -36,7 +36,7 @@ static bool take_note(void *ctx, const struct usdt_note *note)
 {
 	struct usdt_note *found = ctx;
 
-	if (strcmp(note->name, "test__point"))
+	if (strcmp(note->name, "point"))
 		return true;
 	*found = *note;
 	return false;

@@ -25,51 +25,53 @@ static struct spec *parsed(const char *text)
 	return spec;
 }
 
+static const char whole[] =
+	"spec: shop\n"
+	"title: A shop\n"
+	"otherwise: too old\n"
+	"variants:\n"
+	"  - name: two\n"
+	"    match:\n"
+	"      - {path: '*/shop', package: shop, versions: '2 .. 3'}\n"
+	"      - {build_id: 'abcdef01'}\n"
+	"    needs:\n"
+	"      - function: serve\n"
+	"      - usdt: shop:sold\n"
+	"    resources:\n"
+	"      - {name: till, title: Till, unit: coins, capacity: 7}\n"
+	"    probes:\n"
+	"      - id: serve\n"
+	"        function: serve\n"
+	"        at: paired\n"
+	"        verb: request\n"
+	"        key: arg1\n"
+	"        name: str(*(arg1+8), arg2)\n"
+	"        name_stops: '? \\n'\n"
+	"        name_bytes: 64\n"
+	"        when: u32(arg3) == 2\n"
+	"        temperature: hot\n"
+	"        fails_by: longjmp\n"
+	"        missing: next\n"
+	"      - id: take\n"
+	"        demangled: 'Till::take(*'\n"
+	"        verb: resource.acquire\n"
+	"        resource: till\n"
+	"        object: arg1\n"
+	"        amount: '*(arg1+8)'\n"
+	"        mode: exclusive\n"
+	"        scope: task\n"
+	"        temperature: cold\n"
+	"      - id: take2\n"
+	"        prefix: till_take\n"
+	"        verb: resource.acquire\n"
+	"        resource: till\n"
+	"        instead_of: take\n"
+	"        once: yes\n";
+
 static void a_whole_file_is_read(void **state)
 {
 	CLEANUP(spec_free)
-	struct spec *spec =
-		parsed("spec: shop\n"
-		       "title: A shop\n"
-		       "otherwise: too old\n"
-		       "variants:\n"
-		       "  - name: two\n"
-		       "    match:\n"
-		       "      - {path: '*/shop', package: shop, versions: '2 .. 3'}\n"
-		       "      - {build_id: 'abcdef01'}\n"
-		       "    needs:\n"
-		       "      - function: serve\n"
-		       "      - usdt: shop:sold\n"
-		       "    resources:\n"
-		       "      - {name: till, title: Till, unit: coins, capacity: 7}\n"
-		       "    probes:\n"
-		       "      - id: serve\n"
-		       "        function: serve\n"
-		       "        at: paired\n"
-		       "        verb: request\n"
-		       "        key: arg1\n"
-		       "        name: str(*(arg1+8), arg2)\n"
-		       "        name_stops: '? \\n'\n"
-		       "        name_bytes: 64\n"
-		       "        when: u32(arg3) == 2\n"
-		       "        temperature: hot\n"
-		       "        fails_by: longjmp\n"
-		       "        missing: next\n"
-		       "      - id: take\n"
-		       "        demangled: 'Till::take(*'\n"
-		       "        verb: resource.acquire\n"
-		       "        resource: till\n"
-		       "        object: arg1\n"
-		       "        amount: '*(arg1+8)'\n"
-		       "        mode: exclusive\n"
-		       "        scope: task\n"
-		       "        temperature: cold\n"
-		       "      - id: take2\n"
-		       "        prefix: till_take\n"
-		       "        verb: resource.acquire\n"
-		       "        resource: till\n"
-		       "        instead_of: take\n"
-		       "        once: yes\n");
+	struct spec *spec = parsed(whole);
 	const struct spec_variant *variant = &spec->variants[0];
 	const struct spec_probe *probe = &variant->probes[0];
 
@@ -116,86 +118,86 @@ static void what_the_probe_wants_of_its_place_follows_from_its_expressions(void 
 	assert_true(wants.result);
 }
 
+static const struct {
+	const char *text, *error;
+} mistakes[] = {
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        key: arg1+\n",
+	  "t.yaml: variant v: probe p: key: column 6: a number is expected here" },
+	{ HEAD PROBES "        function: f\n        verb: nonsense\n",
+	  "t.yaml: variant v: probe p: verb: there is no 'nonsense'" },
+	{ HEAD PROBES "        verb: request.begin\n", "which code?" },
+	{ HEAD PROBES "        function: f\n        glob: g\n"
+		      "        verb: request.begin\n",
+	  "both function and glob are given" },
+	{ HEAD PROBES "        function: f\n        verb: request\n",
+	  "has a begin and an end" },
+	{ HEAD PROBES "        function: f\n        at: paired\n"
+		      "        verb: request.end\n",
+	  "is one moment" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        key: ret\n",
+	  "ret is known at the return only" },
+	{ HEAD PROBES "        function: f\n        at: return\n"
+		      "        verb: request.end\n        key: arg1\n",
+	  "arguments and registers are gone at the return" },
+	{ HEAD PROBES "        usdt: a:b\n        at: paired\n"
+		      "        verb: request\n",
+	  "a USDT probe has no return" },
+	{ HEAD PROBES "        usdt: ab\n        verb: request.begin\n",
+	  "provider:name is expected" },
+	{ HEAD PROBES "        function: f\n        verb: resource.use\n",
+	  "resource: is needed" },
+	{ HEAD PROBES "        function: f\n        verb: resource.use\n"
+		      "        resource: r\n",
+	  "'r' is not in the list of resources" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        name: arg1\n",
+	  "name: a text is needed" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        key: cstr(arg1)\n",
+	  "key: a number is needed" },
+	{ HEAD PROBES "        offset: '0x10'\n        verb: request.begin\n",
+	  "size: goes with offset" },
+	{ HEAD PROBES "        offset: '0x10'\n        size: 9\n"
+		      "        verb: request.begin\n",
+	  "need a build_id in every match" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        instead_of: q\n",
+	  "there is no probe 'q' above" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "      - id: p\n        function: f\n"
+		      "        verb: request.end\n",
+	  "probe p: is there twice" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        colour: red\n",
+	  "colour" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        temperature: tepid\n",
+	  "tepid" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        key: *(arg1+8)\n",
+	  "t.yaml:" }, /* an alias, as YAML has it: quotes are missing */
+	{ "spec: t\nvariants:\n  - name: v\n    match: [{}]\n" PROBES
+	  "        function: f\n        verb: request.begin\n",
+	  "one of path, soname, package or build_id is needed" },
+	{ "spec: t\n", "t.yaml:" },
+	{ "", "the file is empty" },
+	{ "%", "t.yaml:" },
+};
+
 static void mistakes_are_told_with_their_place(void **state)
 {
-	static const struct {
-		const char *text, *error;
-	} cases[] = {
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        key: arg1+\n",
-		  "t.yaml: variant v: probe p: key: column 6: a number is expected here" },
-		{ HEAD PROBES "        function: f\n        verb: nonsense\n",
-		  "t.yaml: variant v: probe p: verb: there is no 'nonsense'" },
-		{ HEAD PROBES "        verb: request.begin\n", "which code?" },
-		{ HEAD PROBES "        function: f\n        glob: g\n"
-			      "        verb: request.begin\n",
-		  "both function and glob are given" },
-		{ HEAD PROBES "        function: f\n        verb: request\n",
-		  "has a begin and an end" },
-		{ HEAD PROBES "        function: f\n        at: paired\n"
-			      "        verb: request.end\n",
-		  "is one moment" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        key: ret\n",
-		  "ret is known at the return only" },
-		{ HEAD PROBES "        function: f\n        at: return\n"
-			      "        verb: request.end\n        key: arg1\n",
-		  "arguments and registers are gone at the return" },
-		{ HEAD PROBES "        usdt: a:b\n        at: paired\n"
-			      "        verb: request\n",
-		  "a USDT probe has no return" },
-		{ HEAD PROBES "        usdt: ab\n        verb: request.begin\n",
-		  "provider:name is expected" },
-		{ HEAD PROBES "        function: f\n        verb: resource.use\n",
-		  "resource: is needed" },
-		{ HEAD PROBES "        function: f\n        verb: resource.use\n"
-			      "        resource: r\n",
-		  "'r' is not in the list of resources" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        name: arg1\n",
-		  "name: a text is needed" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        key: cstr(arg1)\n",
-		  "key: a number is needed" },
-		{ HEAD PROBES "        offset: '0x10'\n        verb: request.begin\n",
-		  "size: goes with offset" },
-		{ HEAD PROBES "        offset: '0x10'\n        size: 9\n"
-			      "        verb: request.begin\n",
-		  "need a build_id in every match" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        instead_of: q\n",
-		  "there is no probe 'q' above" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "      - id: p\n        function: f\n"
-			      "        verb: request.end\n",
-		  "probe p: is there twice" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        colour: red\n",
-		  "colour" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        temperature: tepid\n",
-		  "tepid" },
-		{ HEAD PROBES "        function: f\n        verb: request.begin\n"
-			      "        key: *(arg1+8)\n",
-		  "t.yaml:" }, /* an alias, as YAML has it: quotes are missing */
-		{ "spec: t\nvariants:\n  - name: v\n    match: [{}]\n" PROBES
-		  "        function: f\n        verb: request.begin\n",
-		  "one of path, soname, package or build_id is needed" },
-		{ "spec: t\n", "t.yaml:" },
-		{ "", "the file is empty" },
-		{ "%", "t.yaml:" },
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
 		struct spec *spec = NULL;
-		struct err *err =
-			spec_parse("t.yaml", cases[i].text, strlen(cases[i].text), &spec);
+		struct err *err = spec_parse("t.yaml", mistakes[i].text,
+					     strlen(mistakes[i].text), &spec);
 
 		if (!err)
-			fail_msg("no error:\n%s", cases[i].text);
-		if (!strstr(err->text, cases[i].error))
-			fail_msg("'%s' is not in '%s'", cases[i].error, err->text);
+			fail_msg("no error:\n%s", mistakes[i].text);
+		if (!strstr(err->text, mistakes[i].error))
+			fail_msg("'%s' is not in '%s'", mistakes[i].error, err->text);
 		assert_null(spec);
 		err_free(err);
 	}
