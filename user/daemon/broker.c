@@ -27,7 +27,16 @@
 #define BROKER_MAX_WORKERS     16
 #define BROKER_MAX_ATTACHMENTS 1024
 
-enum op { OP_START = 1, OP_STOP, OP_OPEN, OP_WORKER, OP_ATTACH, OP_DETACH, OPS };
+enum op {
+	OP_START = 1,
+	OP_STOP,
+	OP_OPEN,
+	OP_WORKER,
+	OP_ATTACH,
+	OP_DETACH,
+	OP_CALIBRATE,
+	OPS
+};
 
 /* What an answer consists of; descriptors in @owned are closed once they are sent. */
 struct answer_out {
@@ -177,10 +186,11 @@ static struct err *get_attach(struct wire *in, struct attach_point *points,
 {
 	request->pid = wire_u32(in);
 	request->is_return = wire_u8(in);
-	request->count = wire_count(in, ATTACH_MAX_POINTS, 12);
+	request->count = wire_count(in, ATTACH_MAX_POINTS, 20);
 	request->points = points;
 	for (size_t i = 0; i < request->count; i++) {
 		points[i].offset = wire_u64(in);
+		points[i].semaphore_off = wire_u64(in);
 		points[i].slot = wire_u32(in);
 	}
 	return in->bad ? err_new(ERR_FORMAT, "attach: short request") : NULL;
@@ -222,10 +232,26 @@ static struct err *do_detach(struct server *server, struct wire *in,
 	return err_new(ERR_NOT_FOUND, "detach: no attachment %u", id);
 }
 
+static struct err *do_calibrate(struct server *server, struct wire *in,
+				struct answer_out *out)
+{
+	struct calibration cost = { 0 };
+
+	(void)in;
+	if (!server->loader)
+		return err_new(ERR_BUSY, "calibrate: nothing is loaded");
+	TRY(calibrate_run(server->loader, &cost));
+	for (int kind = 0; kind < CALIBRATE_KINDS; kind++)
+		wire_put_u32(&out->bytes, cost.hit_ns[kind]);
+	wire_put_u8(&out->bytes, loader_probe(server->loader).is_multi);
+	return NULL;
+}
+
 static struct err *(*const ops[OPS])(struct server *, struct wire *,
 				     struct answer_out *) = {
-	[OP_START] = do_start,	 [OP_STOP] = do_stop,	  [OP_OPEN] = do_open,
-	[OP_WORKER] = do_worker, [OP_ATTACH] = do_attach, [OP_DETACH] = do_detach,
+	[OP_START] = do_start,	       [OP_STOP] = do_stop,	[OP_OPEN] = do_open,
+	[OP_WORKER] = do_worker,       [OP_ATTACH] = do_attach, [OP_DETACH] = do_detach,
+	[OP_CALIBRATE] = do_calibrate,
 };
 
 /* More descriptors than one message takes follow in messages of a single byte. */
@@ -487,6 +513,7 @@ struct err *broker_attach(struct broker *broker, const struct attach_request *re
 	wire_put_u32(&bytes, (uint32_t)request->count);
 	for (size_t i = 0; i < request->count; i++) {
 		wire_put_u64(&bytes, request->points[i].offset);
+		wire_put_u64(&bytes, request->points[i].semaphore_off);
 		wire_put_u32(&bytes, request->points[i].slot);
 	}
 	TRY(ask_with(broker, &bytes, &request->file_fd, 1));
@@ -501,6 +528,19 @@ struct err *broker_detach(struct broker *broker, uint32_t id)
 	wire_put_u8(&request, OP_DETACH);
 	wire_put_u32(&request, id);
 	return ask(broker, &request);
+}
+
+struct err *broker_calibrate(struct broker *broker, struct calibration *ret_cost,
+			     bool *ret_multi)
+{
+	CLEANUP(str_fini) struct str request = { 0 };
+
+	wire_put_u8(&request, OP_CALIBRATE);
+	TRY(ask(broker, &request));
+	for (int kind = 0; kind < CALIBRATE_KINDS; kind++)
+		ret_cost->hit_ns[kind] = wire_u32(&broker->in);
+	*ret_multi = wire_u8(&broker->in);
+	return NULL;
 }
 
 static struct err *open_through(void *ctx, const struct open_request *open, int *ret_fd)

@@ -17,6 +17,7 @@
 #include "daemon/opener.h"
 #include "job/job.h"
 #include "probe/attach.h"
+#include "probe/calibrate.h"
 #include "probe/loader.h"
 
 /* Bytes on the signal channel; its end means that the broker is gone. */
@@ -54,6 +55,10 @@ struct err *broker_worker(struct broker *broker, enum job_class class, int *ret_
 struct err *broker_attach(struct broker *broker, const struct attach_request *request,
 			  uint32_t *ret_id);
 struct err *broker_detach(struct broker *broker, uint32_t id);
+/* broker_calibrate() - calibrate_run() over there; @ret_multi: probes can be detached
+ * quickly, as windows need. */
+struct err *broker_calibrate(struct broker *broker, struct calibration *ret_cost,
+			     bool *ret_multi);
 /* broker_opener() - opens through the broker; valid as long as it. */
 struct opener broker_opener(struct broker *broker);
 

@@ -338,6 +338,9 @@ static void on_mmap(struct live *live, const struct event *event)
 			module_describe(module, event);
 		if (module && may_ask_again(module, time_ns))
 			module->state = MODULE_NEW;
+		if (module && module->state == MODULE_NEW && live->ops.eager &&
+		    live->ops.eager(live->ctx, event->path))
+			live_want_module(live, process, &range, module);
 	}
 	if (!procmap_add(&process->map, &range, LIVE_MAX_MAPPINGS))
 		lose(live, time_ns, ABI_MMAP, LOSS_LIMIT);

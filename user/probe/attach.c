@@ -23,7 +23,8 @@
 
 #define TRACE_UPROBE_MULTI  48 /* BPF_TRACE_UPROBE_MULTI */
 #define UPROBE_MULTI_RETURN 1  /* BPF_F_UPROBE_MULTI_RETURN */
-#define UPROBE_PMU	    "/sys/bus/event_source/devices/uprobe"
+#define UPROBE_TYPE	    "/sys/bus/event_source/devices/uprobe/type"
+#define UPROBE_RETURN	    "/sys/bus/event_source/devices/uprobe/format/retprobe"
 
 struct link_create {
 	uint32_t prog_fd, target_fd, attach_type, flags;
@@ -63,12 +64,14 @@ static struct err *attach_multi(struct attachment *attachment, int prog_fd,
 				const struct attach_request *request)
 {
 	CLEANUP(free) uint64_t *offsets = mem_array(request->count, sizeof(*offsets));
+	CLEANUP(free) uint64_t *semaphores = mem_array(request->count, sizeof(*offsets));
 	CLEANUP(free) uint64_t *cookies = mem_array(request->count, sizeof(*cookies));
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", request->file_fd);
 	for (size_t i = 0; i < request->count; i++) {
 		offsets[i] = request->points[i].offset;
+		semaphores[i] = request->points[i].semaphore_off;
 		cookies[i] = request->points[i].slot;
 	}
 	struct link_create attr = {
@@ -76,6 +79,7 @@ static struct err *attach_multi(struct attachment *attachment, int prog_fd,
 		.attach_type = TRACE_UPROBE_MULTI,
 		.multi = { .path = (uintptr_t)path,
 			   .offsets = (uintptr_t)offsets,
+			   .ref_ctr_offsets = (uintptr_t)semaphores,
 			   .cookies = (uintptr_t)cookies,
 			   .cnt = (uint32_t)request->count,
 			   .flags = request->is_return ? UPROBE_MULTI_RETURN : 0,
@@ -95,8 +99,8 @@ static struct err *read_pmu(uint32_t *ret_type, uint32_t *ret_bit)
 	CLEANUP(free) char *type = NULL;
 	CLEANUP(free) char *bit = NULL;
 
-	TRY(file_read(UPROBE_PMU "/type", 64, &type, NULL));
-	TRY(file_read(UPROBE_PMU "/format/retprobe", 64, &bit, NULL));
+	TRY(file_read(UPROBE_TYPE, 64, &type, NULL));
+	TRY(file_read(UPROBE_RETURN, 64, &bit, NULL));
 	*ret_type = (uint32_t)strtoul(type, NULL, 10);
 	if (sscanf(bit, "config:%u", ret_bit) != 1 || *ret_bit > 63)
 		return err_new(ERR_UNSUPPORTED, "unknown format of the uprobe PMU: %s",
@@ -132,10 +136,11 @@ static struct err *attach_each(struct attachment *attachment, int prog_fd,
 
 	TRY(read_pmu(&attr.type, &bit));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", request->file_fd);
-	attr.config = request->is_return ? 1ull << bit : 0;
 	attr.uprobe_path = (uintptr_t)path;
 	for (size_t i = 0; i < request->count; i++) {
 		attr.probe_offset = request->points[i].offset;
+		attr.config = (request->is_return ? 1ull << bit : 0) |
+			      request->points[i].semaphore_off << 32;
 		TRY(attach_one(attachment, prog_fd, &attr, request,
 			       request->points[i].slot));
 	}
@@ -151,7 +156,8 @@ struct err *attach_open(const struct loader *loader, const struct attach_request
 		return err_new(ERR_LIMIT, "%zu probes at once, of 1 to %d",
 			       request->count, ATTACH_MAX_POINTS);
 	for (size_t i = 0; i < request->count; i++)
-		if (request->points[i].slot >= ABI_MAX_SLOTS)
+		if (request->points[i].slot >= ABI_MAX_SLOTS ||
+		    request->points[i].semaphore_off > UINT32_MAX)
 			return err_new(ERR_LIMIT, "slot %u of %d",
 				       request->points[i].slot, ABI_MAX_SLOTS);
 	CLEANUP(attach_close)

@@ -20,7 +20,8 @@
 #define ATTACH_MAX_POINTS 512 /* per attachment */
 
 struct attach_point {
-	uint64_t offset; /* in the file, of the first byte of an instruction */
+	uint64_t offset;	/* in the file, of the first byte of an instruction */
+	uint64_t semaphore_off; /* USDT: in the file, counted up meanwhile; 0 none */
 	uint32_t slot;
 };
 
