@@ -279,7 +279,7 @@ static bool advance(struct bindings *bindings, struct candidate *candidate)
 	       !fits(candidate, &why))
 		candidate->variant++;
 	if (candidate->variant == candidate->spec->variant_count) {
-		log_info("spec %s does not apply to %s: %s", candidate->spec->name,
+		log_debug("spec %s does not apply to %s: %s", candidate->spec->name,
 			 candidate->path, str_text(&why));
 		return true;
 	}

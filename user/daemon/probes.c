@@ -359,7 +359,7 @@ static void note_hot(struct probes *probes, struct unit *unit,
 	if (now->became_hot_ns == unit->hot_ns)
 		return;
 	unit->hot_ns = now->became_hot_ns;
-	log_warn("probe %s %s became hot, it is off for now", unit->probes.data[0]->spec,
+	log_warn("probe %s %s became hot, it is off but for windows", unit->probes.data[0]->spec,
 		 unit->probes.data[0]->name);
 	put_unit(probes, unit);
 }

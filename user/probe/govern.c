@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Two clocks. At every step a unit that cost more than a burst in one interval is cut:
- * a function may turn hot within a second. The rest is slow and has hysteresis: units
+ * Two clocks. At every step a unit that cost more than a burst in one interval is taken
+ * off: a function may turn hot within a second. The rest is slow and has hysteresis: units
  * leave ON when the sum exceeds the budget, dearest first, until 80% are left; one comes
  * back when the sum with it stayed below half of the budget for ten seconds.
  */
@@ -14,6 +14,7 @@
 
 #define KEEP	    0.8 /* of the budget, after units had to leave */
 #define RETURN	    0.5 /* of the budget, for a unit to come back */
+#define HOT	    3.0 /* bursts from which on a unit is cut */
 #define WINDOW_PART 0.2 /* of the budget at least is for windows */
 #define SMOOTH_NS   1000000000.0
 
@@ -22,8 +23,9 @@ struct unit {
 	uint64_t calm_since_ns; /* fits since then; 0: does not */
 	uint64_t retry_ns;	/* length of the next pause */
 	uint64_t back_ns;	/* CUT: end of the pause */
-	bool is_used, is_measured, is_hot;
-	uint32_t order; /* among the windowed */
+	bool is_used, is_measured;
+	double last_share; /* of the last interval alone; 0 when it was acted upon */
+	uint32_t order;	   /* among the windowed */
 };
 
 struct govern {
@@ -97,7 +99,7 @@ void govern_measure(struct govern *govern, int at, uint64_t cost_ns, uint64_t ta
 	double share = (double)cost_ns / base_ns;
 	double part = (double)interval_ns / (SMOOTH_NS + (double)interval_ns);
 
-	unit->is_hot = share > govern->config.burst;
+	unit->last_share = share;
 	/* The guess counts for nothing, and a rise for more than a fall. */
 	if (!unit->is_measured)
 		part = 1;
@@ -117,7 +119,6 @@ static void cut(struct unit *unit, uint64_t now_ns)
 	unit->now.state = GOVERN_CUT;
 	unit->now.became_hot_ns = now_ns;
 	unit->back_ns = now_ns + unit->retry_ns;
-	unit->is_hot = false;
 	unit->retry_ns *= 2;
 	if (unit->retry_ns > GOVERN_RETRY_MAX)
 		unit->retry_ns = GOVERN_RETRY_MAX;
@@ -127,8 +128,15 @@ static void cut_or_retry(struct govern *govern, uint64_t now_ns)
 {
 	each_unit(govern, unit)
 	{
-		if (unit->now.state != GOVERN_CUT && unit->is_hot) {
+		double bursts = unit->last_share / govern->config.burst;
+
+		unit->last_share = 0;
+		if (unit->now.state != GOVERN_CUT && bursts > HOT) {
 			cut(unit, now_ns);
+		} else if (unit->now.state == GOVERN_ON && bursts > 1) {
+			unit->now.state = GOVERN_WINDOWED;
+			unit->now.became_hot_ns = now_ns;
+			unit->calm_since_ns = 0;
 		} else if (unit->now.state == GOVERN_CUT && now_ns >= unit->back_ns) {
 			unit->now.state = GOVERN_WINDOWED;
 			unit->calm_since_ns = 0;

@@ -9,8 +9,11 @@
  *
  *	ON        always
  *	WINDOWED  on in windows only: the units that cost most, when the budget is short
- *	CUT       off, because it alone cost more than a window may; tried again later,
- *	          in windows first, after a time that doubles each time
+ *	CUT       off, because it alone cost several times what a window may; tried again
+ *	          later, in windows first, after a time that doubles each time
+ *
+ * What costs more than a burst while it is on goes to windows at once. A single unit
+ * that does so in windows too has them all the same, and then costs more than @burst.
  *
  * Windows: realtime is cut into slots. A keyed hash of the slot's number decides whether
  * a window lies in it and where, the same on every host that has the key, whatever the

@@ -167,6 +167,22 @@ static void a_probe_that_turns_hot_is_off_within_a_second(void **state)
 	govern_free(machine.govern);
 }
 
+static void what_always_costs_more_than_a_burst_still_has_its_windows(void **state)
+{
+	struct machine machine;
+
+	(void)state;
+	machine_open(&machine, &(struct govern_config){ .key = 5 });
+	machine_add(&machine, 0.15);
+	machine_run(&machine, 1);
+	assert_int_equal(state_of(&machine, 0), GOVERN_WINDOWED);
+	assert_true(govern_unit(machine.govern, 0).became_hot_ns);
+	machine_run(&machine, 4000);
+	assert_int_equal(state_of(&machine, 0), GOVERN_WINDOWED);
+	assert_true(spent(&machine, 4000) > 0.003 && spent(&machine, 4000) < 0.0105);
+	govern_free(machine.govern);
+}
+
 static void a_rate_at_the_edge_does_not_flap(void **state)
 {
 	struct machine machine;
@@ -253,6 +269,8 @@ int main(void)
 			over_the_budget_the_dearest_go_to_windows_and_the_sum_fits),
 		cmocka_unit_test(a_weight_is_the_inverse_of_the_time_covered),
 		cmocka_unit_test(a_probe_that_turns_hot_is_off_within_a_second),
+		cmocka_unit_test(
+			what_always_costs_more_than_a_burst_still_has_its_windows),
 		cmocka_unit_test(a_rate_at_the_edge_does_not_flap),
 		cmocka_unit_test(two_hosts_with_one_key_have_the_same_windows),
 		cmocka_unit_test(hooks_that_cannot_be_switched_use_up_the_budget),
