@@ -280,7 +280,7 @@ static bool advance(struct bindings *bindings, struct candidate *candidate)
 		candidate->variant++;
 	if (candidate->variant == candidate->spec->variant_count) {
 		log_debug("spec %s does not apply to %s: %s", candidate->spec->name,
-			 candidate->path, str_text(&why));
+			  candidate->path, str_text(&why));
 		return true;
 	}
 	struct err *err =

@@ -149,12 +149,13 @@ static void attach(struct probes *probes, struct unit *unit)
 {
 	struct err *err = NULL;
 
-	vec_each(&unit->probes, item)
-		(*item)->last = slots_count(probes->slots, (*item)->slot);
 	attach_link(probes, unit, RETURNS, &err);
 	attach_link(probes, unit, ENTRIES, &err);
 	unit->is_attached = true;
 	unit->since_ns = clock_ns();
+	/* Not before: hits while a link was made belong to no measured time. */
+	vec_each(&unit->probes, item)
+		(*item)->last = slots_count(probes->slots, (*item)->slot);
 	if (!err)
 		return;
 	log_warn("probe %s %s: %s, leaving it out", unit->probes.data[0]->spec,
@@ -359,8 +360,8 @@ static void note_hot(struct probes *probes, struct unit *unit,
 	if (now->became_hot_ns == unit->hot_ns)
 		return;
 	unit->hot_ns = now->became_hot_ns;
-	log_warn("probe %s %s became hot, it is off but for windows", unit->probes.data[0]->spec,
-		 unit->probes.data[0]->name);
+	log_warn("probe %s %s became hot, it is off but for windows",
+		 unit->probes.data[0]->spec, unit->probes.data[0]->name);
 	put_unit(probes, unit);
 }
 
