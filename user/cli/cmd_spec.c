@@ -11,13 +11,15 @@
 
 #include "cli/cmd.h"
 #include "cli/specs.h"
+#include "cli/spectest.h"
 #include "cli/stop.h"
 #include "core/file.h"
 #include "core/mem.h"
 
-#define SPEC_MAX_MAPS (16 * 1024 * 1024)
-
-static const struct option_spec options[] = { { 0 } };
+static const struct option_spec options[] = {
+	{ "for", 0, OPTION_DURATION, "TIME", "test: how long; 5s", 0, 0 },
+	{ 0 },
+};
 
 static struct err *list_specs(struct cli *cli)
 {
@@ -205,62 +207,26 @@ static struct err *put_result(struct cli *cli, const struct specs_result *result
 	return put_plan(cli, try->plan);
 }
 
-static bool is_pid(const char *word)
-{
-	return word[strspn(word, "0123456789")] == '\0' && *word &&
-	       access(word, F_OK) != 0;
-}
-
-/* The path of one line of /proc/PID/maps that may be executed, or NULL. */
-static char *mapped_path(const char *line, size_t length)
-{
-	const char *path = memchr(line, '/', length);
-	const char *rights = memchr(line, ' ', length);
-
-	if (!path || !rights || path - line < 4 || rights[3] != 'x')
-		return NULL;
-	return mem_printf("%.*s", (int)(length - (size_t)(path - line)), path);
-}
-
-/* The files that a process runs and that the spec may be about, each once. */
-static struct err *mapped_files(const char *pid, const struct spec *spec,
-				struct specs *ret_paths)
-{
-	CLEANUP(free) char *maps = mem_printf("/proc/%s/maps", pid);
-	CLEANUP(free) char *text = NULL;
-
-	TRY(file_read(maps, SPEC_MAX_MAPS, &text, NULL));
-	for (char *line = text; *line;) {
-		size_t length = strcspn(line, "\n");
-		char *path = mapped_path(line, length);
-		bool known = !path || !match_may(spec, path);
-
-		vec_each(&ret_paths->paths, other)
-			known |= path && !strcmp(*other, path);
-		if (known)
-			free(path);
-		else
-			vec_push(&ret_paths->paths, path);
-		line += length + (line[length] == '\n');
-	}
-	return NULL;
-}
-
-/* Of a process the first file for which a variant does. */
-static struct err *resolve_pid(struct job_client *worker, const struct spec *spec,
-			       const char *pid, struct specs_result *ret_result)
+/* Every file of a process that the spec may be about. */
+static struct err *check_pid(struct cli *cli, struct job_client *worker,
+			     const struct spec *spec, const char *pid)
 {
 	CLEANUP(specs_fini) struct specs files = { 0 };
+	size_t done = 0;
 
-	TRY(mapped_files(pid, spec, &files));
+	TRY(specs_mapped(pid, spec, &files));
 	vec_each(&files.paths, path) {
+		CLEANUP(specs_result_fini) struct specs_result result = { .chosen = -1 };
 		CLEANUP(free)
 		char *open_path = mem_printf("/proc/%s/root%s", pid, *path);
 
-		specs_result_fini(ret_result);
-		TRY(specs_resolve(worker, spec, *path, open_path, ret_result));
-		if (ret_result->chosen >= 0)
-			return NULL;
+		TRY(specs_resolve(worker, spec, *path, open_path, &result));
+		/* Of those that do not fit, the last one tells why. */
+		if (result.chosen < 0 &&
+		    (done || path + 1 < files.paths.data + files.paths.count))
+			continue;
+		done++;
+		TRY(put_result(cli, &result));
 	}
 	if (files.paths.count)
 		return NULL;
@@ -281,16 +247,24 @@ static struct err *check_spec(struct cli *cli, const struct spec *spec)
 		return NULL;
 	}
 	TRY(job_spawn(JOB_RESOLVE, NULL, &worker));
-	if (is_pid(word)) {
-		TRY(resolve_pid(worker, spec, word, &result));
-		return put_result(cli, &result);
-	}
+	if (specs_is_pid(word))
+		return check_pid(cli, worker, spec, word);
 	CLEANUP(free) char *real = realpath(word, NULL);
 
 	if (!real)
 		return err_errno(errno, "%s", word);
 	TRY(specs_resolve(worker, spec, real, real, &result));
 	return put_result(cli, &result);
+}
+
+static struct err *test_spec(struct cli *cli, const struct spec *spec)
+{
+	const char *word = cli_arg(cli, 2);
+
+	if (!word || !specs_is_pid(word))
+		return cli_usage(cli, "which process? its PID");
+	return spectest_run(cli, spec, word,
+			    option_number(&cli->options, "for", SPECTEST_NS));
 }
 
 static struct err *run_spec(struct cli *cli)
@@ -303,19 +277,21 @@ static struct err *run_spec(struct cli *cli)
 	if (!strcmp(what, "list"))
 		return word ? cli_usage(cli, "unexpected argument '%s'", word)
 			    : list_specs(cli);
-	if (strcmp(what, "check") && strcmp(what, "show"))
-		return cli_usage(cli, "list, check or show, not '%s'", what);
+	if (strcmp(what, "check") && strcmp(what, "show") && strcmp(what, "test"))
+		return cli_usage(cli, "list, check, show or test, not '%s'", what);
 	if (!word)
 		return cli_usage(cli, "which spec? a name from 'assay spec list' or a "
 				      "file");
 	TRY(specs_path(word, &path));
 	TRY(spec_load(path, &spec));
+	if (!strcmp(what, "test"))
+		return test_spec(cli, spec);
 	return !strcmp(what, "show") ? show_spec(cli, spec) : check_spec(cli, spec);
 }
 
 const struct cmd cmd_spec = {
 	.name = "spec",
-	.args = "list|check|show [SPEC] [BINARY|PID]",
+	.args = "list|check|show|test [SPEC] [BINARY|PID]",
 	.summary = "what is known about applications, and whether it fits a binary",
 	.text = "Spec files say which functions of an application begin and end a "
 		"request, wait for a lock or hold a resource; assay-spec(5) describes "
@@ -323,18 +299,24 @@ const struct cmd cmd_spec = {
 		"/usr/share/assay/spec.d ($ASSAY_SPEC_PATH replaces both).\n\n"
 		"check without a binary only reads the file. With one, or with a process, "
 		"it says for each probe what it resolved to: file offset, instruction, "
-		"cost of a hit; or why it cannot be placed. Nothing is attached.",
+		"cost of a hit; or why it cannot be placed. Nothing is attached.\n\n"
+		"test attaches the probes to a process and its children for a while and "
+		"prints how often each was hit, what that cost, and the first events. A "
+		"function that exists but is never called, because it was inlined, shows "
+		"here as one without hits.",
 	.groups = CMD_OUTPUT,
 	.options = options,
 	.min_args = 1,
 	.max_args = 3,
 	.completes = COMPLETE_WORDS,
-	.words = "list check show",
+	.words = "list check show test",
 	.examples = { { "the specs on this machine", "assay spec list" },
 		      { "does it fit this server?",
 			"assay spec check nginx /usr/sbin/nginx" },
 		      { "a spec of one's own against a running process",
-			"assay spec check ./mine.yaml 4711" } },
+			"assay spec check ./mine.yaml 4711" },
+		      { "what its probes see, and cost",
+			"assay spec test redis $(pidof redis-server) --for 5s" } },
 	.exits =
 		"0 done, 1 failed or no variant of the spec fits the binary, 2 wrong usage.",
 	.run = run_spec,

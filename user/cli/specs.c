@@ -7,11 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/mem.h"
 #include "probe/package.h"
 
 #define SPECS_MODULE 1 /* the only module of our worker */
 #define SPECS_MS     60000
+#define SPECS_MAPS   (16 * 1024 * 1024) /* bytes of /proc/PID/maps */
 
 static const char *base_name(const char *path)
 {
@@ -209,4 +211,44 @@ void specs_result_fini(struct specs_result *result)
 	free(result->package);
 	free(result->version);
 	*result = (struct specs_result){ .chosen = -1 };
+}
+
+bool specs_is_pid(const char *word)
+{
+	return word[strspn(word, "0123456789")] == '\0' && *word &&
+	       access(word, F_OK) != 0;
+}
+
+/* The path of one line of /proc/PID/maps that may be executed, or NULL. */
+static char *mapped_path(const char *line, size_t length)
+{
+	const char *path = memchr(line, '/', length);
+	const char *rights = memchr(line, ' ', length);
+
+	if (!path || !rights || path - line < 4 || rights[3] != 'x')
+		return NULL;
+	return mem_printf("%.*s", (int)(length - (size_t)(path - line)), path);
+}
+
+struct err *specs_mapped(const char *pid, const struct spec *spec,
+			 struct specs *ret_paths)
+{
+	CLEANUP(free) char *maps = mem_printf("/proc/%s/maps", pid);
+	CLEANUP(free) char *text = NULL;
+
+	TRY(file_read(maps, SPECS_MAPS, &text, NULL));
+	for (char *line = text; *line;) {
+		size_t length = strcspn(line, "\n");
+		char *path = mapped_path(line, length);
+		bool known = !path || !match_may(spec, path);
+
+		vec_each(&ret_paths->paths, other)
+			known |= path && !strcmp(*other, path);
+		if (known)
+			free(path);
+		else
+			vec_push(&ret_paths->paths, path);
+		line += length + (line[length] == '\n');
+	}
+	return NULL;
 }

@@ -59,4 +59,11 @@ static inline void cleanup_specs_result_fini(struct specs_result *result)
 	specs_result_fini(result);
 }
 
+/* specs_is_pid() - a number that is no file here. */
+bool specs_is_pid(const char *word);
+/* specs_mapped() - paths of the files that a process executes and that the spec may be
+ * about, each once, as the process sees them. */
+struct err *specs_mapped(const char *pid, const struct spec *spec,
+			 struct specs *ret_paths);
+
 #endif
