@@ -474,8 +474,10 @@ static void judge(struct builder *build)
 			return;
 		}
 	}
-	if (!build->points.count)
-		plan->refusal = "none of its probes can be placed";
+	if (!build->points.count && variant->probe_count)
+		plan->refusal = arena_printf(
+			plan->arena, "none of its probes can be placed; %s: %s",
+			variant->probes[0].id, build->probes[0].reason);
 }
 
 static void keep_points(struct builder *build)
