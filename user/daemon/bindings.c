@@ -19,7 +19,7 @@
 #include "probe/match.h"
 #include "probe/package.h"
 
-#define MAX_TRIES 30 /* pumps in which the worker did not get the module */
+#define MAX_TRIES 600 /* pumps in which the worker did not get the module */
 
 struct candidate {
 	struct flight flight; /* while its job is out */

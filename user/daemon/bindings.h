@@ -39,7 +39,7 @@ bool bindings_wants(const struct bindings *bindings, const char *path);
 /* bindings_note() - a fact passes on its way to the store: MODULE is what counts. */
 void bindings_note(struct bindings *bindings, const struct fact *fact);
 
-/* bindings_pump() - ask the worker about what waits; once per second. */
+/* bindings_pump() - ask the worker about what waits; every 100 ms. */
 void bindings_pump(struct bindings *bindings);
 
 #endif

@@ -462,6 +462,8 @@ struct err *session_drain(struct session *session)
 		TRY(ring_drain(session->ring, into_merge, session, &more));
 	merge_run(session->merge, now_ns);
 	step_probes(session);
+	if (session->bindings)
+		bindings_pump(session->bindings);
 	stacks_pump(session->stacks);
 	workers_pump(session->config.workers);
 	return NULL;
@@ -499,8 +501,6 @@ static void drop_expired(struct session *session, uint64_t now_ns)
 static void pump_workers(struct session *session)
 {
 	modules_pump(session->modules);
-	if (session->bindings)
-		bindings_pump(session->bindings);
 	stacks_pump(session->stacks);
 	if (session->explain)
 		explain_pump(session->explain, clock_ns());

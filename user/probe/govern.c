@@ -23,9 +23,10 @@ struct unit {
 	uint64_t calm_since_ns; /* fits since then; 0: does not */
 	uint64_t retry_ns;	/* length of the next pause */
 	uint64_t back_ns;	/* CUT: end of the pause */
-	bool is_used, is_measured;
-	double last_share; /* of the last interval alone; 0 when it was acted upon */
-	uint32_t order;	   /* among the windowed */
+	bool is_used;
+	double measured_ns; /* for so long */
+	double last_share;  /* of the last interval alone; 0 when it was acted upon */
+	uint32_t order;	    /* among the windowed */
 };
 
 struct govern {
@@ -100,13 +101,11 @@ void govern_measure(struct govern *govern, int at, uint64_t cost_ns, uint64_t ta
 	double part = (double)interval_ns / (SMOOTH_NS + (double)interval_ns);
 
 	unit->last_share = share;
-	/* The guess counts for nothing, and a rise for more than a fall. */
-	if (!unit->is_measured)
-		part = 1;
-	else if (share > unit->now.share)
-		part = 0.5 + part / 2;
+	/* A plain mean at first. */
+	if (unit->measured_ns < SMOOTH_NS)
+		part = (double)interval_ns / (unit->measured_ns + (double)interval_ns);
+	unit->measured_ns += (double)interval_ns;
 	unit->now.share += part * (share - unit->now.share);
-	unit->is_measured = true;
 }
 
 #define each_unit(govern, unit)                                \
@@ -169,7 +168,10 @@ static void make_room(struct govern *govern)
 {
 	double limit = govern->config.budget, sum = govern->fixed;
 
-	sum += sum_of(govern, GOVERN_ON);
+	/* What a unit costs is not known within its first second; bursts are. */
+	each_unit(govern, unit) if (unit->now.state == GOVERN_ON &&
+				    unit->measured_ns >= SMOOTH_NS) sum +=
+		unit->now.share;
 	if (sum <= limit)
 		return;
 	for (struct unit *unit; sum > KEEP * limit && (unit = dearest(govern));) {
@@ -190,7 +192,7 @@ static void take_back(struct govern *govern, uint64_t now_ns)
 	{
 		if (unit->now.state != GOVERN_WINDOWED)
 			continue;
-		if (!unit->is_measured || sum + unit->now.share > limit) {
+		if (unit->measured_ns < SMOOTH_NS || sum + unit->now.share > limit) {
 			unit->calm_since_ns = 0;
 			continue;
 		}
