@@ -211,11 +211,13 @@ static void take_record(void *ctx, const void *data, size_t bytes)
 
 	table_row(tester->samples);
 	table_text(tester->samples, 0, tested->probe->spec->id);
-	table_number(tester->samples, 1, event.head.tid);
-	table_number(tester->samples, 2,
+	table_text(tester->samples, 1,
+		   spec_verb_text(is_span ? event.span.verb : event.resource.verb));
+	table_number(tester->samples, 2, event.head.tid);
+	table_number(tester->samples, 3,
 		     (int64_t)(is_span ? event.span.key : event.resource.object));
-	table_number(tester->samples, 3, (int64_t)event.head.request_id);
-	table_text(tester->samples, 4, name);
+	table_number(tester->samples, 4, (int64_t)event.head.request_id);
+	table_text(tester->samples, 5, name);
 }
 
 static struct err *watch(struct tester *tester, uint64_t for_ns, uint64_t *ret_ns)
@@ -307,6 +309,7 @@ struct err *spectest_run(struct cli *cli, const struct spec *spec, const char *p
 {
 	static const struct column columns[] = {
 		{ "probe", "PROBE", COLUMN_TEXT, 0 },
+		{ "verb", "VERB", COLUMN_TEXT, 0 },
 		{ "tid", "THREAD", COLUMN_NUMBER, 0 },
 		{ "key", "KEY OR OBJECT", COLUMN_HEX, 0 },
 		{ "request_id", "REQUEST", COLUMN_HEX, 0 },
@@ -315,7 +318,7 @@ struct err *spectest_run(struct cli *cli, const struct spec *spec, const char *p
 	CLEANUP(tester_fini) struct tester tester = { .cli = cli };
 	uint64_t ns;
 
-	tester.samples = table_new(columns, 5);
+	tester.samples = table_new(columns, 6);
 	TRY(prepare(&tester, spec, pid));
 	TRY(watch(&tester, for_ns, &ns));
 	TRY(put_hits(&tester, ns));

@@ -75,6 +75,14 @@ const char *spec_verb_name(const struct spec_probe *probe)
 	return "";
 }
 
+const char *spec_verb_text(unsigned verb)
+{
+	for (size_t i = 0; i < VERBS; i++)
+		if (verbs[i].verb == verb && !verbs[i].end)
+			return verbs[i].name;
+	return "";
+}
+
 const char *spec_by_name(unsigned by)
 {
 	static const char *const names[] = {

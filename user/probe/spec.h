@@ -123,6 +123,8 @@ const char *spec_at_name(unsigned at);
 const char *spec_heat_name(unsigned temperature);
 /* spec_verb_name() - "request.begin"; for a paired probe its short form, "request". */
 const char *spec_verb_name(const struct spec_probe *probe);
+/* spec_verb_text() - of an enum abi_verb: "request.begin". */
+const char *spec_verb_text(unsigned verb);
 
 /* What a probe's expressions ask of the place. */
 struct spec_wants {
