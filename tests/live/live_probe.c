@@ -11,6 +11,7 @@
 #include "core/map.h"
 #include "probe/attach.h"
 #include "probe/calibrate.h"
+#include "probe/govern.h"
 #include "probe/slots.h"
 
 #define ARG(n)                                                                        \
@@ -84,7 +85,9 @@ static void attach_all(struct probed *probed)
 {
 	assert_ok(slots_open(loader_fds(probed->rig.loader), &probed->slots));
 	for (size_t i = 0; i < POINTS; i++) {
-		probed->at[i].offset = offset_of(&probed->fixture, points[i].function);
+		probed->at[i] =
+			(struct attach_point){ .offset = offset_of(&probed->fixture,
+								   points[i].function) };
 		assert_ok(slots_put(probed->slots, &points[i].plan, &probed->at[i].slot));
 	}
 	CLEANUP(close) int fd = open_exe(probed->fixture.pid);
@@ -310,6 +313,112 @@ static void a_hit_costs_more_than_a_trap_and_less_than_a_millisecond(void **stat
 	rig_close(&rig);
 }
 
+#ifdef __clang__
+#define PROBED __attribute__((noinline, patchable_function_entry(1)))
+#else
+#define PROBED __attribute__((noipa, patchable_function_entry(1)))
+#endif
+
+PROBED static void sudden(long number)
+{
+	__asm__ volatile("" : : "r"(number) : "memory");
+}
+
+/* Calm until it gets a byte, then hot for ever. Says where in the file sudden() lies. */
+static pid_t sudden_start(int *ret_in, struct fixture *ret_fixture)
+{
+	int in[2];
+
+	assert_int_equal(pipe(in), 0);
+	*ret_in = in[1];
+	memset(ret_fixture, 0, sizeof(*ret_fixture));
+	ret_fixture->pid = fork();
+	if (!ret_fixture->pid) {
+		char byte;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fcntl(in[0], F_SETFL, O_NONBLOCK);
+		while (read(in[0], &byte, 1) != 1) {
+			sudden(0);
+			usleep(10000);
+		}
+		for (long i = 0;; i++)
+			sudden(i);
+	}
+	close(in[0]);
+	vec_push(&ret_fixture->lines, mem_printf("at sudden %p", (void *)sudden));
+	return ret_fixture->pid;
+}
+
+/* One interval of 100 ms of a whole CPU. Return: hits in it. */
+static uint64_t govern_once(struct govern *govern, struct slots *slots, uint32_t slot,
+			    uint32_t hit_ns)
+{
+	uint64_t before = slots_count(slots, slot).hits;
+
+	usleep(100000);
+	uint64_t hits = slots_count(slots, slot).hits - before;
+
+	govern_measure(govern, 0, hits * hit_ns, 100000000, 100000000);
+	govern_step(govern, realtime_ns());
+	return hits;
+}
+
+static void a_probe_that_turns_hot_is_off_within_a_second(void **state)
+{
+	struct abi_probe plan = { .verb = ABI_CONN_RELEASE };
+	struct calibration cost = { 0 };
+	struct attach_point point = { 0 };
+	struct fixture fixture;
+	struct slots *slots;
+	struct rig rig;
+	int in, steps = 0;
+	uint64_t most = 0;
+
+	(void)state;
+	pid_t pid = sudden_start(&in, &fixture);
+
+	rig_open(&rig, &quiet);
+	assert_ok(calibrate_run(rig.loader, &cost));
+	assert_ok(slots_open(loader_fds(rig.loader), &slots));
+	assert_ok(slots_put(slots, &plan, &point.slot));
+	point.offset = offset_of(&fixture, "sudden");
+	CLEANUP(close) int fd = open_exe(pid);
+	CLEANUP(attach_close) struct attachment *attachment = NULL;
+	CLEANUP(govern_free)
+	struct govern *govern = govern_new(&(struct govern_config){ 0 });
+
+	assert_ok(attach_open(
+		rig.loader,
+		&(struct attach_request){ .file_fd = fd, .points = &point, .count = 1 },
+		&attachment));
+	rig_target(&rig, pid);
+	assert_int_equal(govern_add(govern, 0), 0);
+	for (int i = 0; i < 5; i++)
+		govern_once(govern, slots, point.slot, cost.hit_ns[0]);
+	assert_true(govern_unit(govern, 0).is_wanted);
+	assert_true(slots_count(slots, point.slot).hits > 0);
+	assert_int_equal(write(in, "x", 1), 1);
+	while (govern_unit(govern, 0).is_wanted && steps++ < 10) {
+		uint64_t hits = govern_once(govern, slots, point.slot, cost.hit_ns[0]);
+
+		most = hits > most ? hits : most;
+	}
+	attach_close(take(attachment));
+	uint64_t after = slots_count(slots, point.slot).hits;
+
+	printf("# off after %d steps of 100 ms, %lu hits in the busiest\n", steps, most);
+	assert_true(steps <= 5 && most > 2000);
+	usleep(200000);
+	assert_int_equal(slots_count(slots, point.slot).hits, after);
+	close(in);
+	spin_end(pid);
+	slots_free(slots);
+	rig_close(&rig);
+	free(fixture.lines.data[0]);
+	vec_fini(&fixture.lines);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -318,6 +427,7 @@ int main(void)
 		cmocka_unit_test(a_killed_agent_leaves_the_text_as_it_was),
 		cmocka_unit_test(
 			a_hit_costs_more_than_a_trap_and_less_than_a_millisecond),
+		cmocka_unit_test(a_probe_that_turns_hot_is_off_within_a_second),
 		cmocka_unit_test(cpu_of_requests_adds_up_to_the_threads_own_clock),
 	};
 
