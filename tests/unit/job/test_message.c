@@ -25,7 +25,7 @@ static const struct fact_answer answers[] = {
 	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0 } },
 };
 
-static const struct resolve_site sites[] = {
+static const struct resolve_site places[] = {
 	{ 0x1000, 0x100, RESOLVE_PUSH, true, false, false, 0 },
 	{ 0x1040, 0x140, RESOLVE_RETURN, false, true, true, -1 },
 };
@@ -41,7 +41,7 @@ static const struct resolve_target targets[] = {
 	  .is_emulated = true,
 	  .name = "f(int)",
 	  .return_reason = "none",
-	  .sites = sites,
+	  .sites = places,
 	  .site_count = 2,
 	  .args = args,
 	  .arg_count = 1,
