@@ -659,16 +659,36 @@ int BPF_PROG(context_fork, struct task_struct *parent, struct task_struct *child
 	return 0;
 }
 
+/* What the process that ends had open: nobody will ask for it again. */
+static long key_forget(void *map, struct name_key *key, struct name_value *value,
+		       __u32 *pid)
+{
+	struct task_state *state =
+		bpf_task_storage_get(&states, bpf_get_current_task_btf(), NULL, 0);
+
+	if (!state || key->pid != *pid)
+		return 0;
+	__u64 id = value->id;
+
+	if (key->space == SPACE_REQUEST || key->space == SPACE_BATCH)
+		request_end(state, id, ABI_HIT_LEFT);
+	bpf_map_delete_elem(map, key);
+	return 0;
+}
+
 /* The last of a thread: its open calls never return, and what it served loses it. */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(context_exit, struct task_struct *task)
 {
 	struct task_state *state =
 		bpf_task_storage_get(&states, bpf_get_current_task_btf(), NULL, 0);
+	__u32 pid = task->tgid;
 
 	if (!state)
 		return 0;
 	calls_drop(state, ~0ull, 0);
 	context_set(state, 0, 0);
+	if (!task->signal->live.counter)
+		bpf_for_each_map_elem(&keys, key_forget, &pid, 0);
 	return 0;
 }

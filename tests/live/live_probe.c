@@ -7,6 +7,7 @@
 #include "live_bpf_rig.h"
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 
 #include "core/map.h"
 #include "probe/attach.h"
@@ -313,6 +314,53 @@ static void a_hit_costs_more_than_a_trap_and_less_than_a_millisecond(void **stat
 	rig_close(&rig);
 }
 
+static int bpf_next(int fd, const void *key, void *next)
+{
+	struct {
+		uint32_t map_fd, pad;
+		uint64_t key, next;
+	} attr = { (uint32_t)fd, 0, (uintptr_t)key, (uintptr_t)next };
+
+	return (int)syscall(SYS_bpf, 4 /* BPF_MAP_GET_NEXT_KEY */, &attr, sizeof(attr));
+}
+
+static size_t entries_of(const struct rig *rig, enum probe_fd map)
+{
+	unsigned char key[32], next[32];
+	size_t count = 0;
+	int fd = loader_fds(rig->loader)->fd[map];
+
+	for (void *at = NULL; count < 100000 && !bpf_next(fd, at, next); count++)
+		at = memcpy(key, next, sizeof(key));
+	return count;
+}
+
+static void a_process_that_dies_leaves_nothing_open(void **state)
+{
+	struct probed probed;
+	uint64_t ends = 0, begins = 0;
+
+	(void)state;
+	probed_open(&probed, &quiet, "30000", "2000");
+	assert_null(file_write_all(probed.fixture.in, "x", 1));
+	while (hits_of(&probed, "used") < 2000)
+		usleep(1000);
+	assert_true(entries_of(&probed.rig, PROBE_FD_REQUESTS) > 0);
+	kill(probed.fixture.pid, SIGKILL);
+	usleep(300000);
+	assert_int_equal(entries_of(&probed.rig, PROBE_FD_KEYS), 0);
+	assert_int_equal(entries_of(&probed.rig, PROBE_FD_REQUESTS), 0);
+	rig_finish(&probed.rig);
+	vec_each(&probed.rig.events, event) {
+		begins += event->head.kind == ABI_SPAN &&
+			  event->span.verb == ABI_REQUEST_BEGIN;
+		ends += event->head.kind == ABI_SPAN &&
+			event->span.verb == ABI_REQUEST_END;
+	}
+	assert_int_equal(begins, ends);
+	probed_close(&probed);
+}
+
 #ifdef __clang__
 #define PROBED __attribute__((noinline, patchable_function_entry(1)))
 #else
@@ -428,6 +476,7 @@ int main(void)
 		cmocka_unit_test(
 			a_hit_costs_more_than_a_trap_and_less_than_a_millisecond),
 		cmocka_unit_test(a_probe_that_turns_hot_is_off_within_a_second),
+		cmocka_unit_test(a_process_that_dies_leaves_nothing_open),
 		cmocka_unit_test(cpu_of_requests_adds_up_to_the_threads_own_clock),
 	};
 
