@@ -10,8 +10,8 @@ PREFIX  ?= /usr
 DESTDIR ?=
 VERSION := 0.1.0
 
-PKGS_assay        := sqlite3 smartcols jansson libbpf
-PKGS_assayd       := libbpf sqlite3 libsystemd libcap-ng inih
+PKGS_assay        := sqlite3 smartcols jansson libbpf libcyaml
+PKGS_assayd       := libbpf sqlite3 libsystemd libcap-ng inih libcyaml
 PKGS_assay-worker := libdw libelf capstone libseccomp libdebuginfod
 PKGS              := $(sort $(PKGS_assay) $(PKGS_assayd) $(PKGS_assay-worker) libxxhash)
 OPT      ?= -O2 -g

@@ -177,6 +177,204 @@ struct abi_tick {
 };
 ABI_CHECK(abi_tick, 48 + 24 + 136 + 512 + 512);
 
+/*
+ * Probes as data. The attach cookie of a uprobe is a slot: its plan is entry @slot of the
+ * map `probes`, its counters are the entries slot * cpus + cpu of `probe_counts`.
+ */
+#define ABI_MAX_SLOTS	   2048
+#define ABI_FETCH_DEREFS   4
+#define ABI_PROBE_WHENS	   2
+#define ABI_NAME_MAX	   128
+#define ABI_NAME_STOPS	   4
+#define ABI_WEIGHT_ONE	   1000 /* unit of the sampling weight: every request is seen */
+#define ABI_MAX_OPEN_CALLS 8	/* paired calls one inside the other, per task */
+
+enum abi_base {
+	ABI_BASE_NONE,	/* no such expression */
+	ABI_BASE_REG,	/* @reg; arguments and the return value are registers too */
+	ABI_BASE_CONST, /* 0, so that @add is the value */
+	ABI_BASE_TLS,	/* the thread pointer, fs base */
+	ABI_BASE_TASK,	/* the thread id */
+};
+
+enum abi_path_flags { ABI_PATH_SIGNED = 1 /* the last read is sign-extended */ };
+
+/*
+ * How to reach a value: start at the base, then @derefs times read at value + offset[i]:
+ * 8 bytes, the last time @width. In the end @add is added. Any fault: unknown.
+ * Without a dereference, @width cuts the register.
+ */
+struct abi_path {
+	__u8 base;   /* enum abi_base */
+	__u8 reg;    /* DWARF number, below ABI_REGS */
+	__u8 derefs; /* at most ABI_FETCH_DEREFS */
+	__u8 width;  /* 1, 2, 4 or 8 */
+	__u32 flags; /* enum abi_path_flags */
+	__s32 offset[ABI_FETCH_DEREFS];
+	__s64 add;
+};
+ABI_CHECK(abi_path, 32);
+
+enum abi_fetch_kind {
+	ABI_FETCH_INT,
+	ABI_FETCH_CSTR,	      /* the value is the address of a NUL-terminated string */
+	ABI_FETCH_COUNTED,    /* the address of @length bytes */
+	ABI_FETCH_STD_STRING, /* the address of a libstdc++ std::string: pointer, length */
+	ABI_FETCH_GRPC_SLICE, /* the address of a grpc_slice: refcounted or inlined */
+	ABI_FETCH_KINDS,
+};
+
+enum abi_op {
+	ABI_OP_NONE,
+	ABI_OP_EQ,
+	ABI_OP_NE,
+	ABI_OP_LT, /* signed, these four */
+	ABI_OP_LE,
+	ABI_OP_GT,
+	ABI_OP_GE,
+	ABI_OP_ANY, /* value & operand is not 0 */
+	ABI_OPS,
+};
+
+/* One expression. Strings are names only; @op belongs to conditions, on integers only. */
+struct abi_fetch {
+	struct abi_path value;
+	struct abi_path length;	   /* COUNTED only */
+	__u8 kind;		   /* enum abi_fetch_kind */
+	__u8 op;		   /* enum abi_op */
+	__u16 max_bytes;	   /* strings: longer ones are cut; 0: ABI_NAME_MAX */
+	__u8 stop[ABI_NAME_STOPS]; /* strings end before the first of these; 0: unused */
+	__s64 operand;
+};
+ABI_CHECK(abi_fetch, 80);
+
+enum abi_verb {
+	ABI_REQUEST_BEGIN = 1, /* a request named @name, found again by @key */
+	ABI_REQUEST_END,
+	ABI_CLIENT_BEGIN, /* a call to elsewhere on behalf of the current request */
+	ABI_CLIENT_END,
+	ABI_TASK_PUSH, /* the current request hands over work known as @key */
+	ABI_TASK_POP,  /* this thread does the work @key from now on */
+	ABI_TASK_DONE, /* and no longer; what it did before goes on if the call is paired.
+			* As a record, with CLOSED: the last work for a request is over */
+	ABI_BATCH_ADD, /* the current request becomes a part of batch @key */
+	ABI_BATCH_BEGIN,
+	ABI_BATCH_END,
+	ABI_CONN_OWN,	  /* this thread serves the request @key until the next change */
+	ABI_CONN_RELEASE, /* this thread serves nothing, as at the head of an event loop */
+	ABI_WAIT_BEGIN,
+	ABI_WAIT_END,
+	ABI_ACQUIRE,
+	ABI_USE,
+	ABI_RELEASE,
+	ABI_LEVEL,    /* a gauge */
+	ABI_COST_ADD, /* @amount of the thing @name, charged to the current request */
+	ABI_VERBS,
+};
+
+enum abi_probe_flags {
+	ABI_PROBE_RETURN = 1, /* at the return: by uretprobe, or on a ret instruction */
+	/*
+	 * One of two probes of the same call, which share @pair. The begin saves its key and
+	 * object with the stack pointer; the end takes over those it has no expression for.
+	 * A call left by longjmp is known by its stack pointer and ends at the next begin.
+	 */
+	ABI_PROBE_PAIRED = 2,
+	ABI_PROBE_BY_FRAME = 8, /* @sp_delta counts from the frame pointer, rbp */
+	ABI_PROBE_ONCE = 4, /* a begin whose key is open already is the same request */
+};
+
+enum abi_mode { ABI_MODE_NONE, ABI_SHARED, ABI_EXCLUSIVE };
+enum abi_scope { ABI_SCOPE_OBJECT, ABI_SCOPE_TASK, ABI_SCOPE_ALL /* of this task */ };
+enum abi_temperature { ABI_HEAT_UNKNOWN, ABI_HEAT_SLOW, ABI_HEAT_WARM, ABI_HEAT_HOT };
+
+/* Zero @verb: the slot is empty, its hits are only counted. No key: the thread's id. */
+struct abi_probe {
+	__u32 spec_id;	/* keys of one spec do not meet those of another */
+	__u32 probe_id; /* of the probe in its spec; goes into records */
+	__u32 pair;	/* common to the two probes of a call; PAIRED only */
+	__u32 cost_ns;	/* calibrated cost of one hit; user space keeps it up to date */
+	__u32 weight_milli; /* of requests that begin here; 0: ABI_WEIGHT_ONE */
+	__s16 sp_delta;	    /* sp (or rbp) here + this = sp at the first instruction */
+	__u16 flags;	    /* enum abi_probe_flags */
+	__u8 verb;	    /* enum abi_verb */
+	__u8 mode;	    /* enum abi_mode */
+	__u8 scope;	    /* enum abi_scope */
+	__u8 temperature;   /* enum abi_temperature */
+	__u32 pad;
+	__u64 resource_id; /* resource verbs: hash of its name */
+	__u64 method_id;   /* without a name expression: hash of a fixed name, or 0 */
+	struct abi_fetch key, object, amount, name, when[ABI_PROBE_WHENS];
+};
+ABI_CHECK(abi_probe, 48 + 6 * 80);
+
+struct abi_probe_count {
+	__u64 hits;    /* all */
+	__u64 skipped; /* the process is none of ours, or a condition did not hold */
+	__u64 unknown; /* some expression could not be read */
+	__u64 dropped; /* no room in the ring or in a map */
+};
+
+enum abi_hit_flags {
+	ABI_HIT_NO_KEY = 1, /* wanted, but could not be read */
+	ABI_HIT_NO_OBJECT = 2,
+	ABI_HIT_NO_AMOUNT = 4,
+	ABI_HIT_NO_NAME = 8,
+	ABI_HIT_NO_WHEN = 16,	 /* the condition could not be read; taken to hold */
+	ABI_HIT_NAME_CUT = 32,	 /* the name was longer, or ended at a stop */
+	ABI_HIT_NO_BEGIN = 64,	 /* an end whose begin was not seen */
+	ABI_HIT_LEFT = 128,	 /* the call never returned: longjmp or exception */
+	ABI_HIT_CLOSED = 256,	 /* nothing works for this request any more */
+	ABI_HIT_UNTRACKED = 512, /* a map was full: what follows is unattributed */
+};
+
+/* Followed by the name, name_bytes of it, no NUL. @head.request_id: see @verb. */
+struct abi_span {
+	struct abi_head head;
+	__u64 span_id;	 /* REQUEST: the request; CLIENT: the call; BATCH: the batch */
+	__u64 parent_id; /* the request on whose behalf, 0: none */
+	__u64 key;
+	__u64 begin_ns; /* ends: of the begin; 0: not seen */
+	__u64 cpu_ns;	/* ends: CPU of the request until now, by all threads */
+	__u64 probe_ns; /* of that, the calibrated cost of our own probes */
+	__u64 amount;
+	__u64 name_id; /* abi_name_id(), or method_id of the plan */
+	__u32 weight_milli;
+	__u16 verb;  /* enum abi_verb */
+	__u16 flags; /* enum abi_hit_flags */
+	__u16 slot;
+	__u16 name_bytes;
+	__u32 pad;
+};
+ABI_CHECK(abi_span, 48 + 80);
+
+/* Likewise; the name is the object's or, for COST_ADD, the thing's. */
+struct abi_resource {
+	struct abi_head head;
+	__u64 resource_id;
+	__u64 object;
+	__u64 amount;
+	__u64 begin_ns; /* WAIT_END, and RELEASE of a paired call: of the begin */
+	__u64 cpu_ns;	/* of the current request until now */
+	__u64 name_id;
+	__u16 verb;
+	__u16 flags;
+	__u16 slot;
+	__u16 name_bytes;
+	__u8 mode;
+	__u8 scope;
+	__u8 temperature;
+	__u8 pad[5];
+};
+ABI_CHECK(abi_resource, 48 + 64);
+
+/* One word after the other, the last one padded with zeros. */
+static inline __u64 abi_name_word(__u64 id, __u64 word)
+{
+	id = (id ^ word) * 0x9e3779b97f4a7c15ull;
+	return id ^ (id >> 32);
+}
+
 /* User space only: lost records since the last one of this kind and reason. */
 struct abi_loss {
 	struct abi_head head;

@@ -380,6 +380,8 @@ WITH gone AS MATERIALIZED (
 	SELECT run_id, 'access' AS name, sum(samples) AS samples FROM access GROUP BY run_id
 	UNION ALL
 	SELECT run_id, 'tick', sum(samples) FROM tick GROUP BY run_id
+	UNION ALL
+	SELECT run_id, 'span', sum(requests) FROM request GROUP BY run_id
 )
 SELECT gone.run_id, loss_kind.name AS kind, loss_reason.name AS reason, gone.lost,
 	max(coalesce(kept.samples, 0) + coalesce(per_kind.lost, 0),
@@ -392,3 +394,97 @@ LEFT JOIN loss_kind ON loss_kind.kind = gone.kind
 LEFT JOIN loss_reason ON loss_reason.reason = gone.reason
 LEFT JOIN kept ON kept.run_id = gone.run_id AND kept.name = loss_kind.name
 ORDER BY gone.lost DESC;
+
+-- v_request: what was asked of the services, by kind of request
+--   run_id           which run
+--   process_id       which process
+--   pid              its number
+--   process          its command name
+--   service          unit or container it belongs to; '' unknown
+--   framework        spec that named it: redis, nginx, ...
+--   method           kind of request
+--   kind             served here, client: asked of another, batch
+--   requests         how many ended while probes were on
+--   estimate         how many there were, by the weights
+--   estimate_error   its standard error; 0 when all were seen
+--   mean_ns          mean duration
+--   max_ns           longest duration
+--   cpu_ns           CPU of those seen
+--   mean_cpu_ns      mean CPU
+--   own_cpu_ns       cpu_ns without the calibrated cost of the probes
+--   unfinished       that never returned, of those seen
+CREATE VIEW v_request AS
+WITH hit AS MATERIALIZED (
+	SELECT run_id, process_id, method_id, kind, sum(requests) AS requests,
+		sum(weight) AS weight, sum(weight2 - weight) AS variance,
+		sum(duration_ns) AS duration_ns, max(max_duration_ns) AS max_duration_ns,
+		sum(cpu_ns) AS cpu_ns, sum(probe_ns) AS probe_ns,
+		sum(unfinished) AS unfinished
+	FROM request GROUP BY run_id, process_id, method_id, kind
+)
+SELECT hit.run_id, hit.process_id, p.pid, p.comm AS process, p.service,
+	coalesce(m.framework, '') AS framework, coalesce(m.name, '') AS method,
+	CASE hit.kind WHEN 1 THEN 'served' WHEN 2 THEN 'client' ELSE 'batch' END AS kind,
+	hit.requests, hit.weight AS estimate, sqrt(max(hit.variance, 0)) AS estimate_error,
+	hit.duration_ns * 1.0 / nullif(hit.requests, 0) AS mean_ns,
+	hit.max_duration_ns AS max_ns, hit.cpu_ns,
+	hit.cpu_ns * 1.0 / nullif(hit.requests, 0) AS mean_cpu_ns,
+	max(hit.cpu_ns - hit.probe_ns, 0) AS own_cpu_ns, hit.unfinished
+FROM hit
+LEFT JOIN process AS p ON p.process_id = hit.process_id
+LEFT JOIN method AS m ON m.method_id = hit.method_id
+ORDER BY hit.cpu_ns DESC;
+
+-- v_span: some requests one by one
+--   run_id           which run
+--   span_id          which request or call
+--   parent_id        the request on whose behalf; 0 none
+--   process_id       which process
+--   pid              its number
+--   process          its command name
+--   tid              thread that saw the end
+--   framework        spec that named it
+--   method           kind of request
+--   kind             served, client, batch
+--   begin_at_ns      when it began
+--   duration_ns      how long it took
+--   cpu_ns           CPU by all threads that worked for it
+--   own_cpu_ns       the same without the calibrated cost of the probes
+--   weight           how many like it this one stands for
+--   flags            enum abi_hit_flags of bpf/abi.h
+CREATE VIEW v_span AS
+SELECT s.run_id, s.span_id, s.parent_id, s.process_id, p.pid, p.comm AS process, s.tid,
+	coalesce(m.framework, '') AS framework, coalesce(m.name, '') AS method,
+	CASE s.kind WHEN 1 THEN 'served' WHEN 2 THEN 'client' ELSE 'batch' END AS kind,
+	s.begin_at_ns, s.duration_ns, s.cpu_ns,
+	max(s.cpu_ns - s.probe_ns, 0) AS own_cpu_ns, s.weight, s.flags
+FROM span AS s
+LEFT JOIN process AS p ON p.process_id = s.process_id
+LEFT JOIN method AS m ON m.method_id = s.method_id
+ORDER BY s.begin_at_ns;
+
+-- v_probe: the probes on applications
+--   run_id           which run
+--   probe_id         which probe
+--   module_id        file of the probed instruction
+--   module           its name
+--   va               the probed address
+--   spec             spec that asked for it
+--   name             of the probe in the spec
+--   function         what is probed
+--   state            on; windows: only in some; cut: cost too much
+--   hits             how often it ran
+--   skipped          of these for other processes, or a condition did not hold
+--   unread           of these with an expression that could not be read
+--   dropped          of these without room for the record or context
+--   hit_ns           calibrated cost of one hit
+--   share_of_target  of the targets' CPU while it is on
+--   duty             share of the time in which it is on
+--   hot_at_ns        when it last cost too much to stay; NULL never
+CREATE VIEW v_probe AS
+SELECT probe.run_id, probe.probe_id, probe.module_id, module.name AS module, probe.va,
+	probe.spec, probe.name, probe.function, probe.state, probe.hits, probe.skipped,
+	probe.unread, probe.dropped, probe.hit_ns, probe.share AS share_of_target,
+	probe.duty, probe.hot_at_ns
+FROM probe LEFT JOIN module USING (module_id)
+ORDER BY probe.hits * probe.hit_ns DESC;

@@ -39,6 +39,9 @@ install: all dist
 	[ -e $(DESTDIR)/etc/assay/assayd.conf ] || \
 	  $(call put,644,$B/dist/assayd.conf,/etc/assay/assayd.conf)
 	$(call put,644,$B/dist/assay.bash,$(PREFIX)/share/bash-completion/completions/assay)
+	$(call put,644,tools/dist/assay-spec.5,$(PREFIX)/share/man/man5/assay-spec.5)
+	for spec in schema/spec.d/*.yaml; do \
+	  $(call put,644,$$spec,$(PREFIX)/share/assay/spec.d/$$(basename $$spec)) || exit 1; done
 	for page in $(DIST_MAN) $(DIST_PAGES); do \
 	  $(call put,644,$$page,$(PREFIX)/share/man/man$${page##*.}/$$(basename $$page)) \
 	    || exit 1; done

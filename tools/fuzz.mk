@@ -5,9 +5,9 @@
 FUZZ_B       := $B-fuzz
 FUZZ_FLAGS   := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_SECONDS ?= 10
-# What may be fuzzed: nothing that needs a privilege. Of probe/ that is one parser.
+# What may be fuzzed: nothing that needs a privilege. Of probe/ that is what parses.
 FUZZ_LIBS    := $(patsubst %,$B/lib/%.a,$(filter-out probe,$(LIB_DIRS))) \
-                $B/user/probe/sideband.o
+                $(patsubst %,$B/user/probe/%.o,sideband expr spec spec_yaml match fetch plan)
 FUZZ_SRCS    := $(wildcard tests/fuzz/fuzz_*.c)
 REPLAYS      := $(FUZZ_SRCS:tests/fuzz/fuzz_%.c=$B/tests/fuzz/replay_%)
 FUZZERS      := $(FUZZ_SRCS:tests/fuzz/%.c=$B/tests/fuzz/%)

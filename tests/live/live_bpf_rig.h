@@ -53,7 +53,9 @@ static inline void fixture_read(struct fixture *fixture, const char *last)
 	fail_msg("the fixture ended before it said '%s'", last);
 }
 
-static inline void fixture_start(struct fixture *fixture, const char *name)
+/* Two arguments of the program; NULL: none. */
+static inline void fixture_start_with(struct fixture *fixture, const char *name,
+				      const char *first, const char *second)
 {
 	const char *folder = getenv("FIXTURE") ?: ".build/fixture/gcc-O2";
 	CLEANUP(free) char *path = mem_printf("%s/%s", folder, name);
@@ -67,7 +69,7 @@ static inline void fixture_start(struct fixture *fixture, const char *name)
 		dup2(out[1], 1);
 		for (int fd = 3; fd < 1024; fd++)
 			close(fd);
-		execl(path, path, NULL);
+		execl(path, path, first, second, NULL);
 		_exit(127);
 	}
 	close(in[0]);
@@ -75,6 +77,11 @@ static inline void fixture_start(struct fixture *fixture, const char *name)
 	fixture->in = in[1];
 	fixture->out = fdopen(out[0], "r");
 	fixture_read(fixture, "ready");
+}
+
+static inline void fixture_start(struct fixture *fixture, const char *name)
+{
+	fixture_start_with(fixture, name, NULL, NULL);
 }
 
 static inline void fixture_run(struct fixture *fixture)
@@ -124,6 +131,7 @@ static inline void rig_note(void *ctx, const void *data, size_t bytes)
 		return;
 	}
 	event.path = mem_strdup(event.path);
+	event.name = NULL;
 	event.stack = mem_copy(event.stack,
 			       event.head.kind == ABI_TICK ? event.tick.stack_bytes : 0);
 	vec_push(&rig->events, event);

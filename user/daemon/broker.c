@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,12 +20,23 @@
 #include "core/loop.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "core/vec.h"
 #include "core/wire.h"
 #include "daemon/hand.h"
 
-#define BROKER_MAX_WORKERS 16
+#define BROKER_MAX_WORKERS     16
+#define BROKER_MAX_ATTACHMENTS 1024
 
-enum op { OP_START = 1, OP_STOP, OP_OPEN, OP_WORKER, OPS };
+enum op {
+	OP_START = 1,
+	OP_STOP,
+	OP_OPEN,
+	OP_WORKER,
+	OP_ATTACH,
+	OP_DETACH,
+	OP_CALIBRATE,
+	OPS
+};
 
 /* What an answer consists of; descriptors in @owned are closed once they are sent. */
 struct answer_out {
@@ -34,13 +46,21 @@ struct answer_out {
 	bool owned;
 };
 
+struct attached {
+	uint32_t id;
+	struct attachment *attachment;
+};
+
 struct server {
 	struct loop *loop;
 	int rpc_fd, signal_fd;
 	pid_t daemon_pid;
 	const char *worker_path;
 	struct loader *loader;
+	VEC(struct attached) attached;
+	uint32_t last_id;
 	int status;
+	int file_fd; /* that came with the request, -1 none */
 	char request[FDPASS_MAX_BYTES];
 };
 
@@ -55,6 +75,7 @@ static void put_config(struct str *out, const struct probe_config *config)
 	wire_put_u32(out, config->stack_bytes);
 	wire_put_u8(out, config->no_access);
 	wire_put_u8(out, config->no_ticks);
+	wire_put_u8(out, config->no_multi);
 	wire_put_u32(out, (uint32_t)config->self_count);
 	for (size_t i = 0; i < config->self_count; i++)
 		wire_put_u32(out, config->self_pids[i]);
@@ -69,12 +90,22 @@ static void get_config(struct wire *in, struct probe_config *config)
 	config->stack_bytes = wire_u32(in);
 	config->no_access = wire_u8(in);
 	config->no_ticks = wire_u8(in);
+	config->no_multi = wire_u8(in);
 	config->self_count = wire_count(in, PROBE_MAX_SELF, sizeof(uint32_t));
 	for (size_t i = 0; i < config->self_count; i++)
 		config->self_pids[i] = wire_u32(in);
 }
 
 /* The server. */
+
+static void close_loader(struct server *server)
+{
+	vec_each(&server->attached, item)
+		attach_close(item->attachment);
+	vec_clear(&server->attached);
+	loader_close(server->loader);
+	server->loader = NULL;
+}
 
 static struct err *do_start(struct server *server, struct wire *in,
 			    struct answer_out *out)
@@ -84,8 +115,7 @@ static struct err *do_start(struct server *server, struct wire *in,
 	get_config(in, &config);
 	if (in->bad)
 		return err_new(ERR_FORMAT, "start: short request");
-	loader_close(server->loader);
-	server->loader = NULL;
+	close_loader(server);
 	TRY(loader_open(&config, &server->loader));
 
 	const struct probe_fds *fds = loader_fds(server->loader);
@@ -101,8 +131,7 @@ static struct err *do_stop(struct server *server, struct wire *in, struct answer
 {
 	(void)in;
 	(void)out;
-	loader_close(server->loader);
-	server->loader = NULL;
+	close_loader(server);
 	return NULL;
 }
 
@@ -139,12 +168,90 @@ static struct err *do_worker(struct server *server, struct wire *in,
 	return NULL;
 }
 
+/* The same rule as for handing files out: what is no ELF file is none of our business. */
+static struct err *check_file(int fd)
+{
+	struct stat info;
+	char magic[4];
+
+	if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode) ||
+	    pread(fd, magic, sizeof(magic), 0) != sizeof(magic) ||
+	    memcmp(magic, "\177ELF", sizeof(magic)))
+		return err_new(ERR_INVALID, "attach: not an ELF file");
+	return NULL;
+}
+
+static struct err *get_attach(struct wire *in, struct attach_point *points,
+			      struct attach_request *request)
+{
+	request->pid = wire_u32(in);
+	request->is_return = wire_u8(in);
+	request->count = wire_count(in, ATTACH_MAX_POINTS, 20);
+	request->points = points;
+	for (size_t i = 0; i < request->count; i++) {
+		points[i].offset = wire_u64(in);
+		points[i].semaphore_off = wire_u64(in);
+		points[i].slot = wire_u32(in);
+	}
+	return in->bad ? err_new(ERR_FORMAT, "attach: short request") : NULL;
+}
+
+static struct err *do_attach(struct server *server, struct wire *in,
+			     struct answer_out *out)
+{
+	struct attach_point points[ATTACH_MAX_POINTS];
+	struct attach_request request = { .file_fd = server->file_fd };
+	struct attached item = { 0 };
+
+	TRY(get_attach(in, points, &request));
+	TRY(check_file(request.file_fd));
+	if (!server->loader)
+		return err_new(ERR_BUSY, "attach: nothing is loaded");
+	if (server->attached.count >= BROKER_MAX_ATTACHMENTS)
+		return err_new(ERR_LIMIT, "more than %d attachments",
+			       BROKER_MAX_ATTACHMENTS);
+	TRY(attach_open(server->loader, &request, &item.attachment));
+	item.id = ++server->last_id;
+	vec_push(&server->attached, item);
+	wire_put_u32(&out->bytes, item.id);
+	return NULL;
+}
+
+static struct err *do_detach(struct server *server, struct wire *in,
+			     struct answer_out *out)
+{
+	uint32_t id = wire_u32(in);
+
+	(void)out;
+	vec_each(&server->attached, item)
+		if (item->id == id) {
+			attach_close(item->attachment);
+			*item = server->attached.data[--server->attached.count];
+			return NULL;
+		}
+	return err_new(ERR_NOT_FOUND, "detach: no attachment %u", id);
+}
+
+static struct err *do_calibrate(struct server *server, struct wire *in,
+				struct answer_out *out)
+{
+	struct calibration cost = { 0 };
+
+	(void)in;
+	if (!server->loader)
+		return err_new(ERR_BUSY, "calibrate: nothing is loaded");
+	TRY(calibrate_run(server->loader, &cost));
+	for (int kind = 0; kind < CALIBRATE_KINDS; kind++)
+		wire_put_u32(&out->bytes, cost.hit_ns[kind]);
+	wire_put_u8(&out->bytes, loader_probe(server->loader).is_multi);
+	return NULL;
+}
+
 static struct err *(*const ops[OPS])(struct server *, struct wire *,
 				     struct answer_out *) = {
-	[OP_START] = do_start,
-	[OP_STOP] = do_stop,
-	[OP_OPEN] = do_open,
-	[OP_WORKER] = do_worker,
+	[OP_START] = do_start,	       [OP_STOP] = do_stop,	[OP_OPEN] = do_open,
+	[OP_WORKER] = do_worker,       [OP_ATTACH] = do_attach, [OP_DETACH] = do_detach,
+	[OP_CALIBRATE] = do_calibrate,
 };
 
 /* More descriptors than one message takes follow in messages of a single byte. */
@@ -201,9 +308,10 @@ static struct err *rpc_ready(void *ctx, int fd, uint32_t events)
 				      &length, fds, &fd_count);
 
 	if (!err) {
-		while (fd_count) /* requests carry none */
-			close(fds[--fd_count]);
+		server->file_fd = fd_count == 1 ? fds[0] : -1;
 		err = serve_one(server, server->request, length);
+		while (fd_count)
+			close(fds[--fd_count]);
 	}
 	if (err) { /* the daemon is gone or going: SIGCHLD ends us */
 		loop_del_fd(server->loop, fd);
@@ -274,7 +382,8 @@ struct err *broker_serve(int rpc_fd, int signal_fd, pid_t daemon_pid,
 
 	if (!err)
 		err = loop_run(server.loop);
-	loader_close(server.loader);
+	close_loader(&server);
+	vec_fini(&server.attached);
 	loop_free(server.loop);
 	*ret_status = server.status;
 	return err;
@@ -306,11 +415,12 @@ void broker_free(struct broker *broker)
 	free(broker);
 }
 
-static struct err *ask(struct broker *broker, const struct str *request)
+static struct err *ask_with(struct broker *broker, const struct str *request,
+			    const int *fds, size_t fd_count)
 {
 	size_t length;
 
-	TRY(fdpass_send(broker->fd, request->data, request->length, NULL, 0));
+	TRY(fdpass_send(broker->fd, request->data, request->length, fds, fd_count));
 	TRY(fdpass_recv(broker->fd, broker->reply, sizeof(broker->reply), &length,
 			broker->fds, &broker->fd_count));
 	broker->in =
@@ -323,6 +433,11 @@ static struct err *ask(struct broker *broker, const struct str *request)
 
 	err->errnum = errnum;
 	return err;
+}
+
+static struct err *ask(struct broker *broker, const struct str *request)
+{
+	return ask_with(broker, request, NULL, 0);
 }
 
 static struct err *ask_fd(struct broker *broker, const struct str *request, int *ret_fd)
@@ -385,6 +500,47 @@ struct err *broker_worker(struct broker *broker, enum job_class class, int *ret_
 	wire_put_u8(&request, OP_WORKER);
 	wire_put_u32(&request, class);
 	return ask_fd(broker, &request, ret_fd);
+}
+
+struct err *broker_attach(struct broker *broker, const struct attach_request *request,
+			  uint32_t *ret_id)
+{
+	CLEANUP(str_fini) struct str bytes = { 0 };
+
+	wire_put_u8(&bytes, OP_ATTACH);
+	wire_put_u32(&bytes, request->pid);
+	wire_put_u8(&bytes, request->is_return);
+	wire_put_u32(&bytes, (uint32_t)request->count);
+	for (size_t i = 0; i < request->count; i++) {
+		wire_put_u64(&bytes, request->points[i].offset);
+		wire_put_u64(&bytes, request->points[i].semaphore_off);
+		wire_put_u32(&bytes, request->points[i].slot);
+	}
+	TRY(ask_with(broker, &bytes, &request->file_fd, 1));
+	*ret_id = wire_u32(&broker->in);
+	return NULL;
+}
+
+struct err *broker_detach(struct broker *broker, uint32_t id)
+{
+	CLEANUP(str_fini) struct str request = { 0 };
+
+	wire_put_u8(&request, OP_DETACH);
+	wire_put_u32(&request, id);
+	return ask(broker, &request);
+}
+
+struct err *broker_calibrate(struct broker *broker, struct calibration *ret_cost,
+			     bool *ret_multi)
+{
+	CLEANUP(str_fini) struct str request = { 0 };
+
+	wire_put_u8(&request, OP_CALIBRATE);
+	TRY(ask(broker, &request));
+	for (int kind = 0; kind < CALIBRATE_KINDS; kind++)
+		ret_cost->hit_ns[kind] = wire_u32(&broker->in);
+	*ret_multi = wire_u8(&broker->in);
+	return NULL;
 }
 
 static struct err *open_through(void *ctx, const struct open_request *open, int *ret_fd)

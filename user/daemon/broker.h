@@ -16,6 +16,8 @@
 #include "core/err.h"
 #include "daemon/opener.h"
 #include "job/job.h"
+#include "probe/attach.h"
+#include "probe/calibrate.h"
 #include "probe/loader.h"
 
 /* Bytes on the signal channel; its end means that the broker is gone. */
@@ -44,6 +46,19 @@ struct err *broker_start(struct broker *broker, const struct probe_config *confi
 struct err *broker_stop(struct broker *broker);
 /* broker_worker() - a fresh worker of @class; the socket is for job_adopt(). */
 struct err *broker_worker(struct broker *broker, enum job_class class, int *ret_fd);
+/**
+ * broker_attach() - attach_open() over there, onto the file behind @request->file_fd.
+ * What the daemon may have probed is any ELF file that it has open; offsets are taken
+ * on trust, as they come from a worker that parsed foreign bytes: a wrong one harms the
+ * processes that map the file.
+ */
+struct err *broker_attach(struct broker *broker, const struct attach_request *request,
+			  uint32_t *ret_id);
+struct err *broker_detach(struct broker *broker, uint32_t id);
+/* broker_calibrate() - calibrate_run() over there; @ret_multi: probes can be detached
+ * quickly, as windows need. */
+struct err *broker_calibrate(struct broker *broker, struct calibration *ret_cost,
+			     bool *ret_multi);
 /* broker_opener() - opens through the broker; valid as long as it. */
 struct opener broker_opener(struct broker *broker);
 

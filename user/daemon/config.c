@@ -47,6 +47,8 @@ static const struct setting settings[] = {
 	  "bytes of user stack copied per tick for unwinding" },
 	{ "sampling", "sources", SET_TEXT, AT(sources), "auto", 0, 0,
 	  "auto, or a list of ibs, pebs, clock, page-fault" },
+	{ "sampling", "specs", SET_TEXT, AT(specs), "off", 0, 0,
+	  "on: attach the probes of the spec files, within the budget; off" },
 	{ "store", "db", SET_TEXT, AT(db), "/var/lib/assay/assay.db", 0, 0,
 	  "the SQLite file" },
 	{ "store", "quota", SET_SIZE, AT(quota_bytes), "1G", 8 * MIB, 1024 * 1024 * MIB,
@@ -204,6 +206,9 @@ struct err *config_check(const struct config *config)
 	TRY(err_wrap(target_parse(config->target, &target), "target"));
 	target_fini(&target);
 	TRY(err_wrap(sources_parse(config->sources, &sources), "sources"));
+	if (strcmp(config->specs, "on") && strcmp(config->specs, "off"))
+		return err_new(ERR_INVALID, "specs: '%s' is neither on nor off",
+			       config->specs);
 	if (config->ring_bytes & (config->ring_bytes - 1))
 		return err_new(ERR_INVALID, "ring: %llu is not a power of two",
 			       (unsigned long long)config->ring_bytes);

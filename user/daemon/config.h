@@ -31,6 +31,7 @@ struct config {
 	char *target; /* "all", "pid:1234", "cgroup:PATH", "service:NAME" */
 	uint64_t rate_hz, tick_hz;
 	uint64_t ring_bytes, stack_bytes;
+	char *specs;   /* "on": spec files become uprobes; "off" */
 	char *sources; /* "auto", or a comma list: ibs, pebs, clock, page-fault */
 	/* [store] */
 	char *db;

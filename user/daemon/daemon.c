@@ -262,8 +262,8 @@ static struct err *on_broker(void *ctx, int fd, uint32_t events)
 static bool needs_session(const struct config *old, const struct config *new)
 {
 	return strcmp(old->target, new->target) || strcmp(old->sources, new->sources) ||
-	       old->rate_hz != new->rate_hz || old->tick_hz != new->tick_hz ||
-	       old->ring_bytes != new->ring_bytes ||
+	       strcmp(old->specs, new->specs) || old->rate_hz != new->rate_hz ||
+	       old->tick_hz != new->tick_hz || old->ring_bytes != new->ring_bytes ||
 	       old->stack_bytes != new->stack_bytes ||
 	       strcmp(old->debuginfod_urls, new->debuginfod_urls);
 }

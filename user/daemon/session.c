@@ -18,7 +18,9 @@
 #include "core/map.h"
 #include "core/mem.h"
 #include "core/vec.h"
+#include "daemon/bindings.h"
 #include "daemon/modules.h"
+#include "daemon/probes.h"
 #include "daemon/run.h"
 #include "daemon/select.h"
 #include "daemon/snapshot.h"
@@ -29,7 +31,10 @@
 #include "model/command.h"
 #include "probe/ring.h"
 
-struct attachment {
+#define SECOND_NS    1000000000ull
+#define TICK_COST_NS 6000 /* of one tick with its copy of the stack, measured */
+
+struct attached {
 	char *target;
 	uint64_t until_ns; /* 0: until detached */
 };
@@ -51,9 +56,12 @@ struct session {
 	struct modules *modules;
 	struct stacks *stacks;
 	struct explain *explain;
+	struct probes *probes;	   /* NULL: the kernel has none */
+	struct bindings *bindings; /* likewise */
+	uint64_t tick_seen;	   /* at the last step */
 	struct stream_writer *recorder;
 	struct abi_count counts[ABI_KINDS]; /* at the last second */
-	VEC(struct attachment) attached;
+	VEC(struct attached) attached;
 	struct map *met; /* ids of the modules that this run has identified */
 	uint64_t end_ns; /* realtime, when sampling stopped */
 	bool quiet, ended;
@@ -76,6 +84,8 @@ static void tap_put(struct sink *sink, const struct fact *fact)
 		explain_note(session->explain, fact);
 	if (fact->kind == FACT_MODULE)
 		note_module(session, &fact->module);
+	if (session->bindings)
+		bindings_note(session->bindings, fact);
 	sink_put(session->config.store, fact);
 }
 
@@ -167,6 +177,20 @@ static void fp_ok(void *ctx, uint32_t pid, uint64_t start_ns)
 	err_free(ring_set_fp_ok(session->ring, pid, true));
 }
 
+static bool is_eager(void *ctx, const char *path)
+{
+	struct session *session = ctx;
+
+	return session->bindings && bindings_wants(session->bindings, path);
+}
+
+static const char *framework_of(void *ctx, uint32_t slot)
+{
+	struct session *session = ctx;
+
+	return session->probes ? probes_framework(session->probes, slot) : "";
+}
+
 /* Opening. */
 
 static struct err *start_probes(struct session *session)
@@ -206,7 +230,9 @@ static void build_live(struct session *session)
 	static const struct live_ops ops = { .want_process = want_process,
 					     .want_module = want_module,
 					     .unwind = unwind,
-					     .service = service_of };
+					     .service = service_of,
+					     .eager = is_eager,
+					     .framework = framework_of };
 	struct live_config config = {
 		.run_id = session->run_id,
 		.boot_id = hash_text(session->meta.boot_id, 0),
@@ -256,6 +282,34 @@ static void build_explainers(struct session *session)
 		session->explain = explain_new(&explain);
 }
 
+/* Without them all the rest works. */
+static void build_probes(struct session *session)
+{
+	struct probes_config probes = { .broker = session->config.broker,
+					.fds = &session->fds,
+					.sink = session->config.store,
+					.run_id = session->run_id };
+
+	/* Until uprobes have proved themselves on every framework, somebody must ask for
+	 * them: by the setting, or by naming spec files. */
+	if (strcmp(session->config.config->specs, "on") && !getenv("ASSAY_SPEC_PATH"))
+		return;
+	struct err *err = probes_new(&probes, &session->probes);
+
+	if (err) {
+		log_warn("%s, no application is probed", err->text);
+		err_free(err);
+		return;
+	}
+	struct bindings_config bindings = {
+		.jobs = workers_source(session->config.workers),
+		.modules = session->modules,
+		.probes = session->probes,
+	};
+
+	session->bindings = bindings_new(&bindings);
+}
+
 static uint32_t filter_of(const struct session *session)
 {
 	return session->target.kind == TARGET_ALL ? ABI_FILTER_ALL
@@ -272,6 +326,7 @@ static struct err *begin(struct session *session)
 	TRY(start_recorder(session));
 	build_live(session);
 	build_explainers(session);
+	build_probes(session);
 	run_put(session->config.store, session->run_id, &session->meta, 0);
 
 	struct err *err = modules_kernel(session->modules);
@@ -312,6 +367,10 @@ void session_free(struct session *session)
 	explain_free(session->explain);
 	session->explain = NULL;
 	stacks_free(session->stacks);
+	bindings_free(session->bindings);
+	session->bindings = NULL;
+	probes_free(session->probes);
+	session->probes = NULL;
 	modules_free(session->modules);
 	snapshot_free(session->snapshot);
 	merge_free(session->merge);
@@ -349,6 +408,22 @@ static void into_merge(void *ctx, const void *data, size_t bytes)
 	merge_put(session->merge, data, bytes);
 }
 
+/* The targets' CPU by the ticks that they had, and what sampling itself took of it. */
+static void step_probes(struct session *session)
+{
+	uint64_t hz = (uint64_t)session->config.config->tick_hz;
+	struct abi_count counts[ABI_KINDS];
+
+	if (!session->probes)
+		return;
+	ring_counts(session->ring, counts);
+	uint64_t ticks = counts[ABI_TICK].seen - session->tick_seen;
+
+	session->tick_seen += ticks;
+	probes_step(session->probes, hz ? ticks * SECOND_NS / hz : 0,
+		    ticks * TICK_COST_NS);
+}
+
 struct err *session_drain(struct session *session)
 {
 	bool more = true;
@@ -361,6 +436,9 @@ struct err *session_drain(struct session *session)
 	for (int round = 0; more && round < 8; round++)
 		TRY(ring_drain(session->ring, into_merge, session, &more));
 	merge_run(session->merge, now_ns);
+	step_probes(session);
+	if (session->bindings)
+		bindings_pump(session->bindings);
 	stacks_pump(session->stacks);
 	workers_pump(session->config.workers);
 	return NULL;
@@ -385,7 +463,7 @@ static void count_losses(struct session *session, uint64_t now_ns)
 static void drop_expired(struct session *session, uint64_t now_ns)
 {
 	for (size_t i = session->attached.count; i-- > 0;) {
-		struct attachment *attachment = &session->attached.data[i];
+		struct attached *attachment = &session->attached.data[i];
 
 		if (!attachment->until_ns || attachment->until_ns > now_ns)
 			continue;
@@ -432,8 +510,8 @@ struct err *session_attach(struct session *session, const char *target, uint64_t
 	if (err)
 		return err;
 	vec_push(&session->attached,
-		 ((struct attachment){ .target = mem_strdup(target),
-				       .until_ns = for_ns ? clock_ns() + for_ns : 0 }));
+		 ((struct attached){ .target = mem_strdup(target),
+				     .until_ns = for_ns ? clock_ns() + for_ns : 0 }));
 	return NULL;
 }
 
@@ -442,7 +520,7 @@ struct err *session_detach(struct session *session, const char *target)
 	struct target parsed;
 
 	for (size_t i = 0; i < session->attached.count; i++) {
-		struct attachment *attachment = &session->attached.data[i];
+		struct attached *attachment = &session->attached.data[i];
 
 		if (strcmp(attachment->target, target))
 			continue;
@@ -487,6 +565,8 @@ struct err *session_quiet(struct session *session)
 	if (session->quiet)
 		return NULL;
 	TRY(ring_set_filter(session->ring, 0));
+	bindings_free(take(session->bindings));
+	probes_free(take(session->probes));
 	TRY(broker_stop(session->config.broker));
 	struct err *err = session_drain(session);
 
@@ -562,6 +642,8 @@ void session_status(struct session *session, struct str *reply)
 	command_add_number(reply, "answers", explain.answers);
 	command_add_number(reply, "waiting", explain.waiting + explain.flying);
 	command_end(reply);
+	if (session->probes)
+		probes_status(session->probes, reply);
 	vec_each(&session->attached, attachment) {
 		reply_ok(reply);
 		command_add(reply, "what", "attached");

@@ -135,6 +135,44 @@ static void put_tick(const struct event *event, struct str *out)
 	str_add_bytes(out, event->stack, event->tick.stack_bytes);
 }
 
+/* The name is the application's: any bytes may come. */
+static long span_tail(const struct event *event)
+{
+	return event->span.name_bytes > ABI_NAME_MAX ? -1 : event->span.name_bytes;
+}
+
+static struct err *check_span(struct event *event, const unsigned char *tail)
+{
+	if (!event->span.verb || event->span.verb >= ABI_VERBS)
+		return bad(event, "unknown verb");
+	event->name = (const char *)tail;
+	return NULL;
+}
+
+static void put_span(const struct event *event, struct str *out)
+{
+	str_add_bytes(out, event->name, event->span.name_bytes);
+}
+
+static long resource_tail(const struct event *event)
+{
+	return event->resource.name_bytes > ABI_NAME_MAX ? -1
+							 : event->resource.name_bytes;
+}
+
+static struct err *check_resource(struct event *event, const unsigned char *tail)
+{
+	if (event->resource.verb < ABI_WAIT_BEGIN || event->resource.verb >= ABI_VERBS)
+		return bad(event, "unknown verb");
+	event->name = (const char *)tail;
+	return NULL;
+}
+
+static void put_resource(const struct event *event, struct str *out)
+{
+	str_add_bytes(out, event->name, event->resource.name_bytes);
+}
+
 static struct err *check_loss(struct event *event, const unsigned char *tail)
 {
 	(void)tail;
@@ -157,6 +195,9 @@ static const struct shape shapes[ABI_KINDS] = {
 			 put_module },
 	[ABI_ACCESS] = { sizeof(struct abi_access), no_tail, check_access, NULL },
 	[ABI_TICK] = { sizeof(struct abi_tick), tick_tail, check_tick, put_tick },
+	[ABI_SPAN] = { sizeof(struct abi_span), span_tail, check_span, put_span },
+	[ABI_RESOURCE] = { sizeof(struct abi_resource), resource_tail, check_resource,
+			   put_resource },
 	[ABI_LOSS] = { sizeof(struct abi_loss), no_tail, check_loss, NULL },
 };
 

@@ -27,10 +27,13 @@ struct event {
 		struct abi_module module;
 		struct abi_access access;
 		struct abi_tick tick;
+		struct abi_span span;
+		struct abi_resource resource;
 		struct abi_loss loss;
 	};
 	const char *path;	    /* MMAP, MODULE: NUL-terminated; "" otherwise */
 	const unsigned char *stack; /* TICK: tick.stack_bytes */
+	const char *name;	    /* SPAN, RESOURCE: name_bytes, no NUL */
 	struct abi_segment segments[ABI_MAX_SEGMENTS]; /* MODULE */
 };
 

@@ -475,6 +475,19 @@ struct err *job_module(struct job_client *client, uint64_t module_id, job_done_f
 	return start(client, &request, done, ctx);
 }
 
+struct err *job_probes(struct job_client *client, const struct resolve_request *request,
+		       job_done_fn done, void *ctx)
+{
+	struct request message = { .kind = JOB_PROBES, .fds = NO_FDS };
+
+	TRY(check_room(client));
+	if (request->count > RESOLVE_MAX_PROBES)
+		return err_new(ERR_LIMIT, "%zu probes in one job, the limit is %d",
+			       request->count, RESOLVE_MAX_PROBES);
+	resolve_put_request(&message.payload, request);
+	return start(client, &message, done, ctx);
+}
+
 struct err *job_debug_file(struct job_client *client, const char *urls,
 			   const struct build_id *id, job_done_fn done, void *ctx)
 {

@@ -20,6 +20,7 @@
 
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "job/resolve.h"
 #include "model/fact.h"
 
 #define JOB_MAX_FRAME	 (8 * 1024 * 1024) /* bytes of one message */
@@ -107,6 +108,7 @@ enum job_kind {
 	JOB_SITES,  /* answers for some addresses */
 	JOB_MODULE, /* answers for the whole .text; several replies, the last has !more */
 	JOB_DEBUG_FILE,
+	JOB_PROBES, /* places of a spec file's probes */
 };
 
 struct job_reply {
@@ -124,6 +126,7 @@ struct job_reply {
 			uint32_t done, total;	/* functions, for progress */
 			struct job_stats stats; /* valid when !more */
 		} sites;
+		struct resolve_reply probes;
 		int fd; /* DEBUG_FILE: the callback takes it */
 	};
 };
@@ -220,6 +223,9 @@ struct err *job_sites(struct job_client *client, uint64_t module_id,
 		      void *ctx);
 struct err *job_module(struct job_client *client, uint64_t module_id, job_done_fn done,
 		       void *ctx);
+/* job_probes() - @request->module_id must be open; see job/resolve.h. */
+struct err *job_probes(struct job_client *client, const struct resolve_request *request,
+		       job_done_fn done, void *ctx);
 /* job_debug_file() - ask the debuginfod servers of @urls; JOB_FETCH only. */
 struct err *job_debug_file(struct job_client *client, const char *urls,
 			   const struct build_id *id, job_done_fn done, void *ctx);

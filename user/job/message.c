@@ -441,6 +441,9 @@ void message_put_reply(struct str *out, const struct job_reply *reply)
 	case JOB_MODULE:
 		put_sites_reply(out, reply);
 		break;
+	case JOB_PROBES:
+		resolve_put_reply(out, &reply->probes);
+		break;
 	case JOB_DEBUG_FILE:
 		break;
 	}
@@ -464,6 +467,8 @@ struct err *message_read_reply(struct wire *in, struct arena *arena, enum job_ki
 	case JOB_MODULE:
 		read_sites_reply(in, arena, ret_reply);
 		break;
+	case JOB_PROBES:
+		return resolve_read_reply(in, arena, &ret_reply->probes);
 	case JOB_DEBUG_FILE:
 		break;
 	}

@@ -41,6 +41,7 @@ struct live *live_new(const struct live_config *config, struct sink *sink,
 	live->kernel = kernel_new();
 	live->aggregate = aggregate_new(&live->config, sink, LIVE_MAX_AGGREGATES);
 	live->losses = losses_new(&live->config, sink);
+	live->spans = spans_new();
 	live->modules_put = map_new(sizeof(uint64_t), 1);
 	return live;
 }
@@ -56,6 +57,7 @@ void live_free(struct live *live)
 	kernel_free(live->kernel);
 	aggregate_free(live->aggregate);
 	losses_free(live->losses);
+	spans_free(live->spans);
 	map_free(live->modules_put);
 	free(live);
 }
@@ -341,6 +343,9 @@ static void on_mmap(struct live *live, const struct event *event)
 			module_describe(module, event);
 		if (module && may_ask_again(module, time_ns))
 			module->state = MODULE_NEW;
+		if (module && module->state == MODULE_NEW && live->ops.eager &&
+		    live->ops.eager(live->ctx, event->path))
+			live_want_module(live, process, &range, module);
 	}
 	if (!procmap_add(&process->map, &range, LIVE_MAX_MAPPINGS))
 		lose(live, time_ns, ABI_MMAP, LOSS_LIMIT);
@@ -453,7 +458,8 @@ void live_feed(struct live *live, const struct event *event)
 {
 	static void (*const handlers[ABI_KINDS])(struct live *, const struct event *) = {
 		[ABI_TASK] = on_task,	  [ABI_MMAP] = on_mmap, [ABI_MODULE] = on_module,
-		[ABI_ACCESS] = on_access, [ABI_TICK] = on_tick, [ABI_LOSS] = on_loss,
+		[ABI_ACCESS] = on_access, [ABI_TICK] = on_tick, [ABI_SPAN] = span_feed,
+		[ABI_LOSS] = on_loss,
 	};
 	uint32_t kind = event->head.kind;
 
@@ -546,6 +552,7 @@ void live_flush(struct live *live, uint64_t now_ns)
 	if (!last)
 		sweep_modules(live, now_ns);
 	aggregate_flush(live->aggregate, before_ns);
+	span_flush(live, now_ns, before_ns);
 	losses_flush(live->losses, before_ns);
 }
 

@@ -71,6 +71,10 @@ struct live_ops {
 	void (*unwind)(void *ctx, const struct live_tick *tick);
 	/* The service that a cgroup belongs to, for people; borrowed. NULL: none. */
 	const char *(*service)(void *ctx, uint32_t pid, uint64_t cgroup_id);
+	/* Is a file of this path to be identified as soon as it is mapped? NULL: no. */
+	bool (*eager)(void *ctx, const char *path);
+	/* The spec that a probe's slot belongs to: "redis"; borrowed. NULL: none. */
+	const char *(*framework)(void *ctx, uint32_t slot);
 };
 
 struct live_config {

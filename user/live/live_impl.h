@@ -29,6 +29,7 @@ struct live {
 	struct kernel *kernel;
 	struct aggregate *aggregate;
 	struct losses *losses;
+	struct spans *spans;
 	struct map *modules_put;     /* module ids whose FACT_MODULE was put */
 	VEC(struct sample) unmapped; /* wait for a process or a mapping */
 	size_t waiting;		     /* samples in all lists */
@@ -58,6 +59,12 @@ void live_want_module(struct live *live, struct process *process,
 void sample_feed(struct live *live, const struct event *event);
 void sample_module_done(struct live *live, struct module *module);
 void sample_retry(struct live *live, uint64_t now_ns);
+
+/* span.c: requests, one by one and added up. */
+struct spans *spans_new(void);
+void spans_free(struct spans *spans); /* NULL is fine */
+void span_feed(struct live *live, const struct event *event);
+void span_flush(struct live *live, uint64_t now_ns, uint64_t before_bucket_ns);
 
 /* tick.c */
 void tick_feed(struct live *live, const struct event *event);

@@ -15,6 +15,10 @@ static const char *const reasons[LOSS_REASONS] = {
 	[LOSS_UNWIND] = "unwind",
 	[LOSS_STORE] = "store",
 	[LOSS_CRASH] = "crash",
+	[LOSS_NO_BEGIN] = "no-begin",
+	[LOSS_NO_END] = "no-end",
+	[LOSS_CONTEXT] = "context",
+	[LOSS_UNREAD] = "unread",
 };
 
 /* In the order of enum abi_kind and enum abi_source in bpf/abi.h. */

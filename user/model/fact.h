@@ -29,6 +29,9 @@ enum fact_kind {
 	FACT_ANSWER,   /* replaces the same (module, va, skid) */
 	FACT_LOSS,     /* adds to an equal row */
 	FACT_METHOD,   /* insert once */
+	FACT_REQUEST,  /* aggregate of one bucket; adds to an equal row */
+	FACT_SPAN,     /* insert once */
+	FACT_PROBE,    /* replaces the same (run, probe) */
 	FACTS,
 };
 
@@ -46,6 +49,10 @@ enum loss_reason {
 	LOSS_UNWIND,	 /* the user stack could not be unwound to its root */
 	LOSS_STORE,	 /* the store could not write: disk full or quota */
 	LOSS_CRASH,	 /* an earlier run ended without flushing */
+	LOSS_NO_BEGIN,	 /* the end of a request whose begin was not seen */
+	LOSS_NO_END,	 /* its end was not seen, or it never returned */
+	LOSS_CONTEXT,	 /* too many open requests: what follows is unattributed */
+	LOSS_UNREAD,	 /* an argument could not be read: the event is there, less it */
 	LOSS_REASONS,
 };
 
@@ -161,6 +168,36 @@ struct fact_method {
 	const char *framework, *name;
 };
 
+/* Of a request, call or batch; numbers as in SQL. */
+enum request_kind { REQUEST_SERVED = 1, REQUEST_CLIENT, REQUEST_BATCH };
+
+struct fact_request { /* those that ended in the bucket */
+	uint64_t run_id, bucket_ns, process_id, method_id;
+	enum request_kind kind;
+	uint64_t requests;
+	double weight, weight2; /* sums of what each stands for, and of the squares */
+	uint64_t duration_ns, max_duration_ns;
+	uint64_t cpu_ns, probe_ns; /* probe_ns: cost of our probes in cpu_ns */
+	uint64_t unfinished;	   /* that never returned */
+};
+
+struct fact_span {
+	uint64_t run_id, bucket_ns, span_id, parent_id, process_id, method_id;
+	enum request_kind kind;
+	uint32_t tid, flags; /* enum abi_hit_flags */
+	uint64_t begin_ns, duration_ns, cpu_ns, probe_ns;
+	double weight; /* 1 / the probability that this span was put */
+};
+
+struct fact_probe {
+	uint64_t run_id, probe_id, module_id, va;
+	const char *spec, *name, *function;
+	const char *state; /* "on", "windows", "cut" */
+	uint64_t hits, skipped, unread, dropped, hit_ns;
+	double share, duty;
+	uint64_t hot_ns; /* when it was cut last; 0 never */
+};
+
 struct fact {
 	enum fact_kind kind;
 	union {
@@ -177,6 +214,9 @@ struct fact {
 		struct fact_answer answer;
 		struct fact_loss loss;
 		struct fact_method method;
+		struct fact_request request;
+		struct fact_span span;
+		struct fact_probe probe;
 	};
 };
 

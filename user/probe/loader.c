@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "core/mem.h"
@@ -25,7 +26,8 @@
 #include "probe/pmu.h"
 #include "probe/sideband.h"
 
-#define LOG_BYTES (1024 * 1024) /* of the verifier, when it refuses a program */
+#define LOG_BYTES	   (1024 * 1024) /* of the verifier, when it refuses a program */
+#define TRACE_UPROBE_MULTI 48		 /* BPF_TRACE_UPROBE_MULTI, linux 6.6 */
 
 /* One event on one CPU; its link holds the event's descriptor. */
 struct attached {
@@ -36,6 +38,7 @@ struct attached {
 struct loader {
 	struct assay *skeleton;
 	struct bpf_program *access;
+	bool is_multi;
 	VEC(struct attached) attached;
 	VEC(int) leaders; /* of event groups */
 	uint32_t cpus[ABI_MAX_CPUS];
@@ -146,6 +149,39 @@ static bool kernel_has(const char *function)
 	return has;
 }
 
+/* The program at uprobes exists twice, because the way to attach it is part of it. */
+static void choose_probe(struct loader *loader, const struct probe_config *config)
+{
+	struct assay *skeleton = loader->skeleton;
+	uint64_t seed;
+
+	loader->is_multi =
+		!config->no_multi && kernel_has("bpf_uprobe_multi_link_attach");
+	bpf_program__set_autoload(skeleton->progs.probe_multi, loader->is_multi);
+	bpf_program__set_autoload(skeleton->progs.probe_perf, !loader->is_multi);
+	if (loader->is_multi)
+		bpf_program__set_expected_attach_type(
+			skeleton->progs.probe_multi,
+			(enum bpf_attach_type)TRACE_UPROBE_MULTI);
+	skeleton->rodata->cpu_count = (__u32)libbpf_num_possible_cpus();
+	bpf_map__set_max_entries(skeleton->maps.probe_counts,
+				 ABI_MAX_SLOTS * skeleton->rodata->cpu_count);
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint64_t)getpid() << 32;
+	skeleton->rodata->id_seed = seed;
+}
+
+struct loader_probe loader_probe(const struct loader *loader)
+{
+	const struct assay *skeleton = loader->skeleton;
+
+	return (struct loader_probe){
+		.fd = bpf_program__fd(loader->is_multi ? skeleton->progs.probe_multi
+						       : skeleton->progs.probe_perf),
+		.is_multi = loader->is_multi,
+	};
+}
+
 static struct err *load(struct loader *loader, const struct probe_config *config)
 {
 	libbpf_set_print(say_nothing);
@@ -164,6 +200,7 @@ static struct err *load(struct loader *loader, const struct probe_config *config
 	bpf_program__set_autoload(skeleton->progs.access_plain, !full);
 	bpf_map__set_max_entries(skeleton->maps.ring, (__u32)config->ring_bytes);
 	skeleton->rodata->stack_bytes = config->stack_bytes;
+	choose_probe(loader, config);
 	int status = assay__load(skeleton);
 
 	if (status)
@@ -197,6 +234,10 @@ static void list_maps(struct loader *loader)
 	fd[PROBE_FD_TARGET_CGROUPS] = bpf_map__fd(skeleton->maps.target_cgroups);
 	fd[PROBE_FD_SELF_PIDS] = bpf_map__fd(skeleton->maps.self_pids);
 	fd[PROBE_FD_FP_OK] = bpf_map__fd(skeleton->maps.fp_ok);
+	fd[PROBE_FD_PROBES] = bpf_map__fd(skeleton->maps.probes);
+	fd[PROBE_FD_PROBE_COUNTS] = bpf_map__fd(skeleton->maps.probe_counts);
+	fd[PROBE_FD_REQUESTS] = bpf_map__fd(skeleton->maps.requests);
+	fd[PROBE_FD_KEYS] = bpf_map__fd(skeleton->maps.keys);
 	loader->fds.count = PROBE_FD_SIDEBAND;
 }
 

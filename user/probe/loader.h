@@ -34,6 +34,7 @@ struct probe_config {
 	size_t ring_bytes;	  /* power of two, at least a page; 0: PROBE_RING_BYTES */
 	uint32_t stack_bytes;	  /* user stack copied per tick; 0: PROBE_STACK_BYTES */
 	bool no_access, no_ticks; /* leave a whole kind out */
+	bool no_multi;		  /* uprobes one by one even where the kernel has more */
 	uint32_t self_pids[PROBE_MAX_SELF]; /* never sampled, nor what they fork */
 	size_t self_count;
 };
@@ -47,6 +48,10 @@ enum probe_fd {
 	PROBE_FD_TARGET_CGROUPS,
 	PROBE_FD_SELF_PIDS,
 	PROBE_FD_FP_OK,
+	PROBE_FD_PROBES,       /* slot -> struct abi_probe */
+	PROBE_FD_PROBE_COUNTS, /* mapped read-only */
+	PROBE_FD_REQUESTS,     /* open requests: see bpf/context.bpf.h */
+	PROBE_FD_KEYS,
 	PROBE_FD_SIDEBAND, /* from here on: one perf event per online CPU */
 	PROBE_FD_MAX = PROBE_FD_SIDEBAND + ABI_MAX_CPUS,
 };
@@ -82,6 +87,13 @@ const struct probe_fds *loader_fds(const struct loader *loader);
 
 /* loader_sources() - "clock 997 Hz, tick 99 Hz", for runs and reports; borrowed. */
 const char *loader_sources(const struct loader *loader);
+
+/* Which program runs at uprobes, for attach.c. */
+struct loader_probe {
+	int fd;	       /* borrowed */
+	bool is_multi; /* for uprobe_multi links; else for one perf event per probe */
+};
+struct loader_probe loader_probe(const struct loader *loader);
 
 /* A hardware breakpoint on data: the oracle of the tests. */
 struct loader_watch {

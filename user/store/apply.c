@@ -33,6 +33,9 @@ enum table {
 	TABLE_ANSWER,
 	TABLE_LOSS,
 	TABLE_METHOD,
+	TABLE_REQUEST,
+	TABLE_SPAN,
+	TABLE_PROBE,
 	TABLES,
 };
 
@@ -53,6 +56,9 @@ static const char *const names[TABLES] = {
 	[TABLE_ANSWER] = "answer",
 	[TABLE_LOSS] = "loss",
 	[TABLE_METHOD] = "method",
+	[TABLE_REQUEST] = "request",
+	[TABLE_SPAN] = "span",
+	[TABLE_PROBE] = "probe",
 };
 
 struct apply {
@@ -310,6 +316,47 @@ static int put_method(struct apply *apply, const struct apply_context *context,
 		   method->name);
 }
 
+static int put_request(struct apply *apply, const struct apply_context *context,
+		       const struct fact *fact)
+{
+	const struct fact_request *request = &fact->request;
+
+	(void)context;
+	return PUT(apply, TABLE_REQUEST, "llllulddlllll", request->bucket_ns,
+		   request->run_id, request->process_id, request->method_id,
+		   (uint32_t)request->kind, request->requests, request->weight,
+		   request->weight2, request->duration_ns, request->max_duration_ns,
+		   request->cpu_ns, request->probe_ns, request->unfinished);
+}
+
+static int put_span(struct apply *apply, const struct apply_context *context,
+		    const struct fact *fact)
+{
+	const struct fact_span *span = &fact->span;
+
+	(void)context;
+	return PUT(apply, TABLE_SPAN, "lllllululllldu", span->bucket_ns, span->run_id,
+		   span->span_id, span->parent_id, span->process_id, span->tid,
+		   span->method_id, (uint32_t)span->kind, span->begin_ns,
+		   span->duration_ns, span->cpu_ns, span->probe_ns, span->weight,
+		   span->flags);
+}
+
+static int put_probe(struct apply *apply, const struct apply_context *context,
+		     const struct fact *fact)
+{
+	const struct fact_probe *probe = &fact->probe;
+
+	(void)context;
+	return PUT(apply, TABLE_PROBE,
+		   "lllltttt"
+		   "lllllddl",
+		   probe->run_id, probe->probe_id, probe->module_id, probe->va,
+		   probe->spec, probe->name, probe->function, probe->state, probe->hits,
+		   probe->skipped, probe->unread, probe->dropped, probe->hit_ns,
+		   probe->share, probe->duty, probe->hot_ns);
+}
+
 static const apply_fn kinds[FACTS] = {
 	[FACT_RUN] = put_run,		[FACT_PROCESS] = put_process,
 	[FACT_MODULE] = put_module,	[FACT_ACCESS] = put_access,
@@ -317,7 +364,8 @@ static const apply_fn kinds[FACTS] = {
 	[FACT_FUNCTION] = put_function, [FACT_SITE] = put_site,
 	[FACT_TYPE] = put_type,		[FACT_FIELD] = put_field,
 	[FACT_ANSWER] = put_answer,	[FACT_LOSS] = put_loss,
-	[FACT_METHOD] = put_method,
+	[FACT_METHOD] = put_method,	[FACT_REQUEST] = put_request,
+	[FACT_SPAN] = put_span,		[FACT_PROBE] = put_probe,
 };
 
 int apply_fact(struct apply *apply, const struct apply_context *context,

@@ -108,6 +108,12 @@ static void keep_tails(struct batch *batch, struct fact *fact)
 		keep(batch, &fact->method.framework);
 		keep(batch, &fact->method.name);
 		break;
+	case FACT_PROBE:
+		keep(batch, &fact->probe.spec);
+		keep(batch, &fact->probe.name);
+		keep(batch, &fact->probe.function);
+		keep(batch, &fact->probe.state);
+		break;
 	default:
 		break; /* no tails */
 	}

@@ -31,8 +31,9 @@
 #define MAKE_ROOM_STEPS	   64
 #define RESERVE_FREE_TIMES 2 /* that much more must be free before the reserve is made */
 
-enum { TABLE_ACCESS, TABLE_TICK, TABLE_LOSS, TABLES };
-static const char *const tables[TABLES] = { "access", "tick", "loss" };
+static const char *const tables[] = { "span", "access", "tick", "request", "loss" };
+#define TABLES	   ((int)(sizeof(tables) / sizeof(*tables)))
+#define TABLE_LOSS (TABLES - 1) /* the last to go */
 
 static const uint64_t length_ns[RETAIN_LEVELS] = { SECOND_NS, 10 * SECOND_NS,
 						   60 * SECOND_NS, 3600 * SECOND_NS };

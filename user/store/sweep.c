@@ -102,6 +102,20 @@ static bool tick_row(struct sweep *sweep, const int64_t *row)
 	return false;
 }
 
+static bool request_row(struct sweep *sweep, const int64_t *row)
+{
+	mark(sweep, MARK_RUN, row[2]);
+	mark(sweep, MARK_PROCESS, row[3]);
+	return false;
+}
+
+static bool span_row(struct sweep *sweep, const int64_t *row)
+{
+	mark(sweep, MARK_RUN, row[2]);
+	mark(sweep, MARK_PROCESS, row[4]);
+	return false;
+}
+
 static bool loss_row(struct sweep *sweep, const int64_t *row)
 {
 	mark(sweep, MARK_RUN, row[2]);
@@ -173,6 +187,8 @@ static bool run_row(struct sweep *sweep, const int64_t *row)
 static const struct phase phases[] = {
 	{ "walk_access", NULL, 8, 8, access_row },
 	{ "walk_tick", NULL, 6, 6, tick_row },
+	{ "walk_request", NULL, 6, 6, request_row },
+	{ "walk_span", NULL, 4, 5, span_row },
 	{ "walk_loss", NULL, 5, 5, loss_row },
 	{ "walk_stack", "sweep_stack", 1, 3, stack_row },
 	{ "walk_frame", NULL, 1, 3, frame_row },

@@ -19,6 +19,7 @@
 #include "job/message.h"
 #include "worker/answers.h"
 #include "worker/fetch.h"
+#include "worker/probes.h"
 #include "worker/sandbox.h"
 #include "worker/table.h"
 
@@ -274,6 +275,24 @@ static struct err *do_module(struct server *server, const struct channel_message
 			      recover);
 }
 
+static struct err *do_probes(struct server *server, const struct channel_message *message,
+			     struct wire *in)
+{
+	struct job_reply answer = { .kind = JOB_PROBES };
+	struct resolve_request request;
+	struct module_elf elf;
+
+	TRY(resolve_read_request(in, server->arena, &request));
+	struct module *module = table_find(server->table, request.module_id);
+
+	if (!module)
+		return unknown_module(request.module_id);
+	TRY(module_elf(module, &elf));
+	TRY(probes_find(&elf, module_frames(module), &request, server->arena,
+			&answer.probes));
+	return reply(server, message->job, &answer);
+}
+
 static struct err *do_debug_file(struct server *server,
 				 const struct channel_message *message, struct wire *in)
 {
@@ -301,6 +320,7 @@ static const struct {
 	[JOB_SITES] = { do_sites, false },
 	[JOB_MODULE] = { do_module, false },
 	[JOB_DEBUG_FILE] = { do_debug_file, true },
+	[JOB_PROBES] = { do_probes, false },
 };
 
 static struct err *do_open(struct server *server, struct channel_message *message,

@@ -14,7 +14,7 @@ struct module {
 	uint64_t id, used, slide;
 	int fds[PARTS]; /* -1: none */
 	bool has_tried_elf, has_tried_frames;
-	struct elf_file *main, *debug;
+	struct elf_file *main, *debug, *alt;
 	struct symbols *symbols;
 	struct frame_table *frames;
 	struct recover *recover;
@@ -41,6 +41,7 @@ static void module_free(struct module *module)
 	recover_close(module->recover);
 	frame_close(module->frames);
 	symbols_free(module->symbols);
+	elf_close(module->alt);
 	elf_close(module->debug);
 	elf_close(module->main);
 	err_free(module->elf_err);
@@ -149,6 +150,8 @@ static struct err *open_elf(struct module *module)
 	/* A damaged debug file is as good as none. */
 	if (!module->elf_err && module->fds[PART_DEBUG] >= 0)
 		err_free(elf_open(module->fds[PART_DEBUG], &module->debug));
+	if (!module->elf_err && module->fds[PART_ALT] >= 0)
+		err_free(elf_open(module->fds[PART_ALT], &module->alt));
 	return copy_of(module->elf_err);
 }
 
@@ -167,6 +170,13 @@ struct err *module_symbols(struct module *module, struct symbols **ret_symbols)
 		module->symbols_err = make_symbols(module);
 	*ret_symbols = module->symbols;
 	return copy_of(module->symbols_err);
+}
+
+struct err *module_elf(struct module *module, struct module_elf *ret_elf)
+{
+	TRY(open_elf(module));
+	*ret_elf = (struct module_elf){ module->main, module->debug, module->alt };
+	return NULL;
 }
 
 struct err *module_recover(struct module *module, struct recover **ret_recover)

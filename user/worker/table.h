@@ -33,6 +33,10 @@ struct module *table_find(struct table *table, uint64_t module_id);
 
 /* Parsed when first asked for, kept with the module. An error is kept as well. */
 struct err *module_symbols(struct module *module, struct symbols **ret_symbols);
+struct module_elf {
+	const struct elf_file *main, *debug, *alt; /* NULL: none, or damaged; not @main */
+};
+struct err *module_elf(struct module *module, struct module_elf *ret_elf);
 /* module_recover() - NULL without an error for a module that has no file: the kernel. */
 struct err *module_recover(struct module *module, struct recover **ret_recover);
 /* module_frames() - NULL when the file has no rules or cannot be read. */

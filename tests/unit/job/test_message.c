@@ -25,6 +25,32 @@ static const struct fact_answer answers[] = {
 	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0 } },
 };
 
+static const struct resolve_site places[] = {
+	{ 0x1000, 0x100, RESOLVE_PUSH, true, false, false, 0 },
+	{ 0x1040, 0x140, RESOLVE_RETURN, false, true, true, -1 },
+};
+static const struct resolve_arg args[] = { { RESOLVE_MEMORY, 4, 6, true, -144 } };
+static const struct resolve_offsets offsets[] = { { { 8, 16, 0, 0 }, 2, 4, true, "" },
+						  { .reason = "no field" } };
+static const struct resolve_target targets[] = {
+	{ .probe = 1,
+	  .va = 0x1000,
+	  .bytes = 0x50,
+	  .off = 0x100,
+	  .semaphore_off = 7,
+	  .is_emulated = true,
+	  .name = "f(int)",
+	  .return_reason = "none",
+	  .sites = places,
+	  .site_count = 2,
+	  .args = args,
+	  .arg_count = 1,
+	  .fields = offsets,
+	  .field_count = 2 },
+};
+static const struct resolve_failure failures[] = { { 0, "there is no function g" } };
+static const struct resolve_reply probes = { true, targets, 1, failures, 1 };
+
 static struct job_reply sample(enum job_kind kind)
 {
 	static const struct job_symbol symbols[] = {
@@ -67,6 +93,9 @@ static struct job_reply sample(enum job_kind kind)
 		break;
 	case JOB_DEBUG_FILE:
 		break;
+	case JOB_PROBES:
+		reply.probes = probes;
+		break;
 	}
 	return reply;
 }
@@ -77,7 +106,7 @@ static void every_reply_is_the_same_after_a_round_trip(void **state)
 	CLEANUP(arena_free) struct arena *arena = arena_new();
 
 	(void)state;
-	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_DEBUG_FILE; kind++) {
+	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_PROBES; kind++) {
 		CLEANUP(str_fini) struct str first = { 0 }, second = { 0 };
 		struct job_reply reply = sample(kind), back = { 0 };
 
@@ -118,7 +147,7 @@ static void a_shortened_or_lengthened_reply_is_refused(void **state)
 	CLEANUP(arena_free) struct arena *arena = arena_new();
 
 	(void)state;
-	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_DEBUG_FILE; kind++) {
+	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_PROBES; kind++) {
 		CLEANUP(str_fini) struct str bytes = { 0 };
 		struct job_reply reply = sample(kind), back = { 0 };
 

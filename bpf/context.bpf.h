@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef ASSAY_CONTEXT_BPF_H
+#define ASSAY_CONTEXT_BPF_H
+
+/*
+ * Which request a task serves, and what that costs. A request lives as long as it is
+ * referred to: by being open (1), by every task that serves it, and by all work of its
+ * that is queued. Its CPU is charged when a task changes from one request to another:
+ * the difference of two readings of the task's own CPU clock.
+ */
+
+#include "bpf/fetch.bpf.h"
+
+#define MAX_REQUESTS 65536
+#define MAX_KEYS     131072
+
+enum space { SPACE_REQUEST = 1, SPACE_WORK, SPACE_CLIENT, SPACE_BATCH, SPACE_WAIT };
+
+struct name_key {
+	__u64 key;
+	__u32 pid, spec_id, space, pad;
+};
+
+struct name_value {
+	__u64 id; /* of the request, call or batch */
+	__u64 method_id, begin_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_REQUESTS);
+	__type(key, __u64);
+	__type(value, struct app_request);
+} requests SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_KEYS);
+	__type(key, struct name_key);
+	__type(value, struct name_value);
+} keys SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_state);
+} states SEC(".maps");
+
+const volatile __u64 id_seed; /* random, per load */
+
+/* A bijection of (time, CPU): no two of one load are equal, and never 0 in practice. */
+static __always_inline __u64 id_new(__u64 now_ns)
+{
+	__u64 id = now_ns << 9 | (bpf_get_smp_processor_id() & (ABI_MAX_CPUS - 1));
+
+	id = (id ^ id_seed) * 0x9e3779b97f4a7c15ull;
+	return id ^ (id >> 29);
+}
+
+/*
+ * The task's CPU time, to the ns, without the scheduler's lock: what it had at the last
+ * update plus the time since, on the clock without interrupts. Only differences mean
+ * something: the two clocks have different origins.
+ */
+static __always_inline __u64 cpu_of(struct task_struct *task)
+{
+	__u64 now_ns = bpf_ktime_get_ns(), stolen_ns = 0;
+
+	if (bpf_core_field_exists(task->se.cfs_rq)) {
+		struct rq *rq = task->se.cfs_rq->rq;
+
+		stolen_ns = rq->clock - rq->clock_task;
+	}
+	return task->se.sum_exec_runtime + now_ns - stolen_ns - task->se.exec_start;
+}
+
+static __always_inline void key_fill(struct name_key *key, const struct abi_probe *probe,
+				     __u32 space, __u64 value)
+{
+	key->key = value;
+	key->pid = bpf_get_current_pid_tgid() >> 32;
+	key->spec_id = probe->spec_id;
+	key->space = space;
+	key->pad = 0;
+}
+
+/* Hand out state->record, which holds a span or a resource of @bytes at its end. */
+static __always_inline long record_put(struct task_state *state, __u32 kind, __u64 offset)
+{
+	__u64 bytes = sizeof(state->record) - offset + state->hit.name_bytes;
+
+	count_seen(kind);
+	barrier_var(bytes);
+	if (bytes > sizeof(state->record) + ABI_NAME_MAX - offset)
+		return -1;
+	if (!bpf_ringbuf_output(&ring, state->record + offset, bytes, wakeup_flags()))
+		return 0;
+	count_drop(kind);
+	return -1;
+}
+
+static __always_inline struct abi_span *span_begin(struct task_state *state, __u32 verb)
+{
+	struct abi_span *span = (void *)state->record;
+
+	__builtin_memset(span, 0, sizeof(*span));
+	head_fill(&span->head, ABI_SPAN, sizeof(*span) + state->hit.name_bytes,
+		  bpf_get_current_task_btf());
+	span->head.request_id = state->request_id;
+	span->head.method_id = state->method_id;
+	span->verb = verb;
+	span->name_bytes = state->hit.name_bytes;
+	span->weight_milli = ABI_WEIGHT_ONE;
+	return span;
+}
+
+/* The end of @request, or that nothing works for it any more. */
+static __noinline long request_tell(struct task_state *state, __u64 id,
+				    struct app_request *request, __u32 verb, __u32 flags)
+{
+	state->hit.name_bytes = 0;
+	struct abi_span *span = span_begin(state, verb);
+
+	span->head.request_id = id;
+	span->head.method_id = request->method_id;
+	span->head.pid = request->pid;
+	span->head.start_ns = request->start_ns;
+	span->span_id = id;
+	span->parent_id = request->parent_id;
+	span->key = request->key;
+	span->begin_ns = request->begin_ns;
+	span->cpu_ns = request->cpu_ns;
+	span->probe_ns = request->probe_ns;
+	span->name_id = request->method_id;
+	span->weight_milli = request->weight_milli;
+	span->flags = flags;
+	span->slot = request->slot;
+	return record_put(state, ABI_SPAN, 0);
+}
+
+/* Drop one reference. Return: was it the last? */
+static __always_inline bool unref(struct app_request *request)
+{
+	return __sync_fetch_and_add(&request->refs, -1) == 1;
+}
+
+static __noinline void request_leave(struct task_state *state, __u64 id,
+				     struct app_request *request)
+{
+	if (!unref(request))
+		return;
+	request_tell(state, id, request, ABI_TASK_DONE, ABI_HIT_CLOSED);
+	bpf_map_delete_elem(&requests, &id);
+}
+
+/* Charge what the thread did since the last change to what it served. */
+static __noinline void context_charge(struct task_state *state,
+				      struct app_request *request)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 cpu_ns = cpu_of(task);
+	__u64 used_ns =
+		state->is_born ? task->se.sum_exec_runtime : cpu_ns - state->cpu_mark;
+
+	if (request && (__s64)used_ns > 0) {
+		__sync_fetch_and_add(&request->cpu_ns, used_ns);
+		__sync_fetch_and_add(&request->probe_ns, state->probe_ns);
+	}
+	state->cpu_mark = cpu_ns;
+	state->probe_ns = 0;
+	state->is_born = 0;
+}
+
+static __always_inline struct app_request *request_find(__u64 id)
+{
+	return id ? bpf_map_lookup_elem(&requests, &id) : NULL;
+}
+
+/* The task serves request @id from here on; 0: none. */
+static __noinline void context_set(struct task_state *state, __u64 id, __u64 method_id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct app_request *old = request_find(state->request_id),
+			   *new = request_find(id);
+	__u64 old_id = state->request_id;
+	bool was_counted = state->is_counted;
+
+	context_charge(state, old);
+	if (new)
+		__sync_fetch_and_add(&new->refs, 1);
+	else
+		id = method_id = 0;
+	state->is_counted = new != NULL;
+	state->request_id = id;
+	state->method_id = method_id;
+	if (old && was_counted)
+		request_leave(state, old_id, old);
+
+	struct task_request *tag = bpf_task_storage_get(&task_request, task, NULL,
+							BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (tag) {
+		tag->request_id = id;
+		tag->method_id = method_id;
+	}
+}
+
+static __always_inline bool is_serving(const struct task_state *state, __u64 id)
+{
+	return id && state->request_id == id;
+}
+
+/* The response is out: what is still done for the request is charged, but it is over. */
+static __noinline void request_end(struct task_state *state, __u64 id, __u32 flags)
+{
+	struct app_request *request = request_find(id);
+
+	if (!request || __sync_lock_test_and_set(&request->is_ended, 1))
+		return;
+	if (is_serving(state, id))
+		context_charge(state, request);
+	bool is_last = request->refs == 1 + (is_serving(state, id) && state->is_counted);
+
+	request_tell(state, id, request, request->end_verb,
+		     flags | (is_last ? ABI_HIT_CLOSED : 0));
+	if (is_last) {
+		bpf_map_delete_elem(&requests, &id);
+		return;
+	}
+	request_leave(state, id, request);
+}
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What probes tell, from facts to columns. */
+#include "unit/store/store_test.h"
+
+static void put_requests(struct writer *writer)
+{
+	for (int i = 0; i < 2; i++)
+		PUT(writer, FACT_REQUEST, request,
+		    { .run_id = RUN,
+		      .bucket_ns = BASE_NS,
+		      .process_id = 5,
+		      .method_id = 9,
+		      .kind = REQUEST_CLIENT,
+		      .requests = 1,
+		      .weight = 2.5,
+		      .weight2 = 6.25,
+		      .duration_ns = 3,
+		      .max_duration_ns = 3,
+		      .cpu_ns = 4,
+		      .probe_ns = 5,
+		      .unfinished = 6 });
+}
+
+static void put_details(struct writer *writer)
+{
+	PUT(writer, FACT_SPAN, span,
+	    { .run_id = RUN,
+	      .bucket_ns = BASE_NS,
+	      .span_id = 11,
+	      .parent_id = 12,
+	      .process_id = 5,
+	      .method_id = 9,
+	      .kind = REQUEST_SERVED,
+	      .tid = 13,
+	      .flags = 14,
+	      .begin_ns = 15,
+	      .duration_ns = 16,
+	      .cpu_ns = 17,
+	      .probe_ns = 18,
+	      .weight = 1.5 });
+	PUT(writer, FACT_PROBE, probe,
+	    { .run_id = RUN,
+	      .probe_id = 21,
+	      .module_id = 5,
+	      .va = 22,
+	      .spec = "redis",
+	      .name = "call",
+	      .function = "call()",
+	      .state = "cut",
+	      .hits = 23,
+	      .skipped = 24,
+	      .unread = 25,
+	      .dropped = 26,
+	      .hit_ns = 27,
+	      .share = 0.5,
+	      .duty = 0.25,
+	      .hot_ns = 28 });
+}
+
+static void what_probes_tell_arrives_whole_in_its_columns(void **state)
+{
+	struct place *place = *state;
+	struct db *db = open_for(place->path, DB_WRITE);
+	struct writer *writer = write_to(db);
+
+	put_run(writer, RUN);
+	put_requests(writer);
+	put_details(writer);
+	assert_ok(writer_close(writer));
+	writer_free(writer);
+	db_close(db);
+	assert_text(place->path,
+		    "SELECT printf('%d %d %d %d %d %.2f %.2f %d %d %d %d %d', run_id, "
+		    "process_id, method_id, kind, requests, weight, weight2, "
+		    "duration_ns, max_duration_ns, cpu_ns, probe_ns, unfinished) "
+		    "FROM request",
+		    "4369 5 9 2 2 5.00 12.50 6 3 8 10 12");
+	assert_text(place->path,
+		    "SELECT printf('%d %d %d %d %d %d %d %d %d %d %d %.1f', span_id, "
+		    "parent_id, process_id, tid, method_id, kind, begin_at_ns, "
+		    "duration_ns, cpu_ns, probe_ns, flags, weight) FROM span",
+		    "11 12 5 13 9 1 15 16 17 18 14 1.5");
+	assert_text(place->path,
+		    "SELECT printf('%d %d %s %s %s %s %d %d %d %d %d %.2f %.2f %d', "
+		    "probe_id, va, spec, name, function, state, hits, skipped, unread, "
+		    "dropped, hit_ns, share, duty, hot_at_ns) FROM probe",
+		    "21 22 redis call call() cut 23 24 25 26 27 0.50 0.25 28");
+	assert_text(place->path, "SELECT printf('%.1f', estimate) FROM v_request", "5.0");
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(what_probes_tell_arrives_whole_in_its_columns),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Each unit has at most two attachments: its entries (and ret instructions), and its
+ * uretprobes, because that is a property of a link. Counters are read before and after
+ * every step, so what a unit costs is known whatever else happens.
+ */
+#include "daemon/probes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/file.h"
+#include "core/log.h"
+#include "core/mem.h"
+#include "core/vec.h"
+#include "model/command.h"
+#include "probe/govern.h"
+#include "probe/slots.h"
+
+#define STEP_NS	    100000000ull
+#define SMOOTH_NS   1000000000.0 /* ticks are few: the targets' CPU is a mean */
+#define WEIGHT_STEP 0.01	 /* a smaller change is not told to the kernel */
+
+struct probe {
+	uint32_t slot;
+	uint64_t off, semaphore_off, va, module_id;
+	enum plan_cost cost;
+	bool is_uretprobe;
+	struct abi_probe plan;
+	struct abi_probe_count last;
+	double hits_per_s; /* while attached, recent */
+	char *name, *function;
+	const char *spec; /* interned below */
+};
+
+enum { ENTRIES, RETURNS, LINKS };
+
+struct unit {
+	int number; /* of the governor */
+	int fd;	    /* of the file; -1: gone */
+	bool is_attached, is_broken;
+	uint64_t since_ns; /* attached since then, or measured last */
+	uint32_t links[LINKS];
+	uint64_t hot_ns;
+	double weight;
+	VEC(struct probe *) probes;
+};
+
+struct probes {
+	struct probes_config config;
+	struct slots *slots;
+	struct govern *govern;
+	struct calibration cost;
+	VEC(struct unit *) units;
+	struct intern *specs;
+	const char *slot_spec[ABI_MAX_SLOTS];
+	uint64_t target_ns, fixed_ns; /* collected since the last step */
+	double cpus;		      /* that the targets use, recent mean */
+	uint64_t calibrated_ns, put_ns, stepped_ns;
+};
+
+static void calibrate(struct probes *probes, bool *ret_multi)
+{
+	struct err *err =
+		broker_calibrate(probes->config.broker, &probes->cost, ret_multi);
+
+	probes->calibrated_ns = clock_ns();
+	if (!err)
+		return;
+	log_warn("%s, the cost of probes is a guess", err->text);
+	err_free(err);
+	if (!probes->cost.hit_ns[0])
+		probes->cost =
+			(struct calibration){ { [CALIBRATE_EMULATED] = PLAN_EMULATED_NS,
+						[CALIBRATE_STEPPED] = PLAN_STEPPED_NS,
+						[CALIBRATE_RETURN] = PLAN_RETURN_NS } };
+}
+
+struct err *probes_new(const struct probes_config *config, struct probes **ret_probes)
+{
+	CLEANUP(probes_free) struct probes *probes = mem_alloc(sizeof(*probes));
+	struct govern_config govern = { .budget = config->budget, .key = config->key };
+	bool is_multi = false;
+
+	probes->config = *config;
+	probes->specs = intern_new();
+	TRY(slots_open(config->fds, &probes->slots));
+	calibrate(probes, &is_multi);
+	govern.no_windows = !is_multi;
+	probes->govern = govern_new(&govern);
+	probes->stepped_ns = clock_ns();
+	*ret_probes = take(probes);
+	return NULL;
+}
+
+/* Switching. */
+
+static void attach_link(struct probes *probes, struct unit *unit, int link,
+			struct err **err)
+{
+	CLEANUP(free)
+	struct attach_point *points = mem_array(unit->probes.count, sizeof(*points));
+	struct attach_request request = { .file_fd = unit->fd,
+					  .is_return = link == RETURNS,
+					  .points = points };
+
+	vec_each(&unit->probes, item) {
+		const struct probe *probe = *item;
+
+		if (probe->is_uretprobe == request.is_return)
+			points[request.count++] =
+				(struct attach_point){ probe->off, probe->semaphore_off,
+						       probe->slot };
+	}
+	if (request.count && !*err)
+		*err = broker_attach(probes->config.broker, &request, &unit->links[link]);
+}
+
+static void detach(struct probes *probes, struct unit *unit)
+{
+	for (int link = 0; link < LINKS; link++) {
+		if (unit->links[link])
+			err_free(broker_detach(probes->config.broker, unit->links[link]));
+		unit->links[link] = 0;
+	}
+	unit->is_attached = false;
+}
+
+static void tell_weight(struct probes *probes, struct unit *unit, double weight)
+{
+	double change = weight - unit->weight;
+
+	if (change * change < WEIGHT_STEP * WEIGHT_STEP * weight * weight)
+		return;
+	unit->weight = weight;
+	vec_each(&unit->probes, item) {
+		struct probe *probe = *item;
+
+		probe->plan.weight_milli = (uint32_t)(weight * ABI_WEIGHT_ONE);
+		err_free(slots_set(probes->slots, probe->slot, &probe->plan));
+	}
+}
+
+/* Returns first: an end without a begin is only counted, the opposite would linger. */
+static void attach(struct probes *probes, struct unit *unit)
+{
+	struct err *err = NULL;
+
+	attach_link(probes, unit, RETURNS, &err);
+	attach_link(probes, unit, ENTRIES, &err);
+	unit->is_attached = true;
+	unit->since_ns = clock_ns();
+	/* Not before: hits while a link was made belong to no measured time. */
+	vec_each(&unit->probes, item)
+		(*item)->last = slots_count(probes->slots, (*item)->slot);
+	if (!err)
+		return;
+	log_warn("probe %s %s: %s, leaving it out", unit->probes.data[0]->spec,
+		 unit->probes.data[0]->name, err->text);
+	err_free(err);
+	detach(probes, unit);
+	unit->is_broken = true;
+}
+
+/* Adding. */
+
+static uint32_t cost_of(const struct probes *probes, const struct probe *probe)
+{
+	static const enum calibrate_kind kinds[] = {
+		[PLAN_EMULATED] = CALIBRATE_EMULATED,
+		[PLAN_STEPPED] = CALIBRATE_STEPPED,
+		[PLAN_TRAMPOLINE] = CALIBRATE_RETURN,
+	};
+
+	return probes->cost.hit_ns[kinds[probe->cost]];
+}
+
+static bool is_request(const struct plan_point *point)
+{
+	return point->abi.verb < ABI_WAIT_BEGIN;
+}
+
+static bool belongs(const struct plan_point *point, const struct plan_point *other)
+{
+	if (is_request(point) || is_request(other))
+		return is_request(point) && is_request(other);
+	return point->abi.resource_id == other->abi.resource_id &&
+	       (point->abi.resource_id || point->probe == other->probe);
+}
+
+static struct err *add_point(struct probes *probes, struct unit *unit, uint64_t module_id,
+			     const struct plan *plan, const struct plan_point *point)
+{
+	struct probe *probe = mem_alloc(sizeof(*probe));
+	uint32_t spec = intern_id(probes->specs, plan->spec->name);
+
+	vec_push(&unit->probes, probe);
+	probe->off = point->off;
+	probe->semaphore_off = point->semaphore_off;
+	probe->va = point->va;
+	probe->module_id = module_id;
+	probe->cost = (enum plan_cost)point->cost;
+	probe->is_uretprobe = point->is_uretprobe;
+	probe->plan = point->abi;
+	probe->plan.cost_ns = cost_of(probes, probe);
+	probe->name = mem_strdup(plan->probes[point->probe].spec->id);
+	probe->function = mem_strdup(point->function);
+	probe->spec = intern_text(probes->specs, spec);
+	probe->slot = ABI_MAX_SLOTS;
+	TRY(slots_put(probes->slots, &probe->plan, &probe->slot));
+	probes->slot_spec[probe->slot] = probe->spec;
+	return NULL;
+}
+
+static void unit_free(struct probes *probes, struct unit *unit)
+{
+	detach(probes, unit);
+	vec_each(&unit->probes, item) {
+		struct probe *probe = *item;
+
+		if (probe->slot < ABI_MAX_SLOTS)
+			slots_del(probes->slots, probe->slot);
+		free(probe->name);
+		free(probe->function);
+		free(probe);
+	}
+	vec_fini(&unit->probes);
+	if (unit->number >= 0)
+		govern_del(probes->govern, unit->number);
+	if (unit->fd >= 0)
+		close(unit->fd);
+	free(unit);
+}
+
+void probes_free(struct probes *probes)
+{
+	if (!probes)
+		return;
+	vec_each(&probes->units, unit)
+		unit_free(probes, *unit);
+	vec_fini(&probes->units);
+	govern_free(probes->govern);
+	slots_free(probes->slots);
+	intern_free(probes->specs);
+	free(probes);
+}
+
+static struct err *add_unit(struct probes *probes, uint64_t module_id, int file_fd,
+			    const struct plan *plan, size_t first)
+{
+	struct unit *unit = mem_alloc(sizeof(*unit));
+
+	unit->weight = 1;
+	unit->number = govern_add(probes->govern, 0);
+	unit->fd = fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
+	vec_push(&probes->units, unit);
+	if (unit->number < 0 || unit->fd < 0) {
+		unit->is_broken = true;
+		return err_new(ERR_LIMIT, "too many probes");
+	}
+	for (size_t i = first; i < plan->point_count; i++)
+		if (belongs(&plan->points[first], &plan->points[i]))
+			TRY(add_point(probes, unit, module_id, plan, &plan->points[i]));
+	attach(probes, unit);
+	return NULL;
+}
+
+/* Names that stand in the spec come in no record. */
+static void put_methods(struct probes *probes, const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->point_count; i++) {
+		const struct plan_point *point = &plan->points[i];
+		const char *name = plan->probes[point->probe].spec->name_text;
+		struct fact fact = { .kind = FACT_METHOD };
+
+		if (!name || !point->abi.method_id)
+			continue;
+		fact.method = (struct fact_method){ point->abi.method_id,
+						    plan->spec->name, name };
+		sink_put(probes->config.sink, &fact);
+	}
+}
+
+struct err *probes_add(struct probes *probes, uint64_t module_id, int file_fd,
+		       const struct plan *plan)
+{
+	if (probes->units.count >= PROBES_MAX_FILES)
+		return err_new(ERR_LIMIT, "more than %d sets of probes",
+			       PROBES_MAX_FILES);
+	put_methods(probes, plan);
+	for (size_t i = 0; i < plan->point_count; i++) {
+		bool is_first = true;
+
+		for (size_t j = 0; j < i; j++)
+			is_first &= !belongs(&plan->points[j], &plan->points[i]);
+		if (is_first)
+			TRY(add_unit(probes, module_id, file_fd, plan, i));
+	}
+	log_info("%zu probes of spec %s are on", plan->point_count, plan->spec->name);
+	return NULL;
+}
+
+/* Steps. */
+
+static uint64_t measure(struct probes *probes, struct unit *unit, uint64_t interval_ns)
+{
+	uint64_t cost_ns = 0;
+
+	vec_each(&unit->probes, item) {
+		struct probe *probe = *item;
+		struct abi_probe_count now = slots_count(probes->slots, probe->slot);
+		uint64_t hits = now.hits - probe->last.hits;
+
+		probe->last = now;
+		probe->hits_per_s = (double)hits * 1e9 / (double)interval_ns;
+		cost_ns += hits * cost_of(probes, probe);
+	}
+	return cost_ns;
+}
+
+static void put_unit(struct probes *probes, const struct unit *unit)
+{
+	struct govern_unit now = govern_unit(probes->govern, unit->number);
+
+	vec_each(&unit->probes, item) {
+		const struct probe *probe = *item;
+		struct abi_probe_count count = slots_count(probes->slots, probe->slot);
+		uint64_t id[4] = { probe->module_id, probe->va, probe->plan.spec_id,
+				   probe->plan.probe_id };
+		struct fact fact = { .kind = FACT_PROBE };
+
+		fact.probe = (struct fact_probe){
+			.run_id = probes->config.run_id,
+			.probe_id = hash_bytes(id, sizeof(id), probe->is_uretprobe),
+			.module_id = probe->module_id,
+			.va = probe->va,
+			.spec = probe->spec,
+			.name = probe->name,
+			.function = probe->function,
+			.state = govern_state_name(now.state),
+			.hits = count.hits,
+			.skipped = count.skipped,
+			.unread = count.unknown,
+			.dropped = count.dropped,
+			.hit_ns = cost_of(probes, probe),
+			.share = now.share,
+			.duty = now.duty,
+			.hot_ns = now.became_hot_ns,
+		};
+		sink_put(probes->config.sink, &fact);
+	}
+}
+
+static void note_hot(struct probes *probes, struct unit *unit,
+		     const struct govern_unit *now)
+{
+	if (now->became_hot_ns == unit->hot_ns)
+		return;
+	unit->hot_ns = now->became_hot_ns;
+	log_warn("probe %s %s became hot, it is off but for windows",
+		 unit->probes.data[0]->spec, unit->probes.data[0]->name);
+	put_unit(probes, unit);
+}
+
+static void switch_unit(struct probes *probes, struct unit *unit)
+{
+	struct govern_unit now = govern_unit(probes->govern, unit->number);
+
+	note_hot(probes, unit, &now);
+	if (now.weight)
+		tell_weight(probes, unit, now.weight);
+	if (now.is_wanted && !unit->is_attached)
+		attach(probes, unit);
+	else if (!now.is_wanted && unit->is_attached)
+		detach(probes, unit);
+}
+
+static void put_all(struct probes *probes, uint64_t now_ns)
+{
+	bool ignored;
+
+	if (now_ns - probes->calibrated_ns >= PROBES_CALIBRATE_NS)
+		calibrate(probes, &ignored);
+	if (now_ns - probes->put_ns < PROBES_PUT_NS)
+		return;
+	probes->put_ns = now_ns;
+	vec_each(&probes->units, unit)
+		put_unit(probes, *unit);
+}
+
+static void measure_all(struct probes *probes, double cpus, uint64_t now_ns)
+{
+	vec_each(&probes->units, item) {
+		struct unit *unit = *item;
+		uint64_t for_ns = now_ns - unit->since_ns;
+
+		if (!unit->is_attached || for_ns < STEP_NS / 2)
+			continue;
+		govern_measure(probes->govern, unit->number,
+			       measure(probes, unit, for_ns),
+			       (uint64_t)(cpus * (double)for_ns), for_ns);
+		unit->since_ns = now_ns;
+	}
+}
+
+/* Of the last interval, or of the last second when that was more. */
+static double cpus_now(struct probes *probes, uint64_t interval_ns)
+{
+	double now = (double)probes->target_ns / (double)interval_ns;
+	double part = (double)interval_ns / (SMOOTH_NS + (double)interval_ns);
+
+	probes->cpus += part * (now - probes->cpus);
+	if (now < probes->cpus)
+		now = probes->cpus;
+	return now > GOVERN_FLOOR ? now : GOVERN_FLOOR;
+}
+
+void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns)
+{
+	uint64_t now_ns = clock_ns(), interval_ns = now_ns - probes->stepped_ns;
+
+	probes->target_ns += target_ns;
+	probes->fixed_ns += fixed_ns;
+	if (interval_ns < STEP_NS * 9 / 10) /* timers are not exact */
+		return;
+	double cpus = cpus_now(probes, interval_ns);
+
+	measure_all(probes, cpus, now_ns);
+	govern_fixed(probes->govern,
+		     (double)probes->fixed_ns / (double)interval_ns / cpus);
+	govern_step(probes->govern, realtime_ns());
+	vec_each(&probes->units, item)
+		if (!(*item)->is_broken)
+			switch_unit(probes, *item);
+	probes->target_ns = probes->fixed_ns = 0;
+	probes->stepped_ns = now_ns;
+	put_all(probes, now_ns);
+}
+const char *probes_framework(const struct probes *probes, uint32_t slot)
+{
+	return slot < ABI_MAX_SLOTS && probes->slot_spec[slot] ? probes->slot_spec[slot]
+							       : "";
+}
+
+static void add_share(struct str *reply, const char *key, double share)
+{
+	CLEANUP(free) char *text = mem_printf("%.6f", share);
+
+	command_add(reply, key, text);
+}
+
+static void probe_status(const struct probes *probes, const struct unit *unit,
+			 const struct probe *probe, struct str *reply)
+{
+	struct govern_unit now = govern_unit(probes->govern, unit->number);
+	struct abi_probe_count count = slots_count(probes->slots, probe->slot);
+
+	reply_ok(reply);
+	command_add(reply, "what", "probe");
+	command_add(reply, "spec", probe->spec);
+	command_add(reply, "probe", probe->name);
+	command_add(reply, "function", probe->function);
+	command_add(reply, "state",
+		    unit->is_broken ? "refused" : govern_state_name(now.state));
+	command_add_number(reply, "attached", unit->is_attached);
+	command_add_number(reply, "hits", count.hits);
+	command_add_number(reply, "hits_per_s", (uint64_t)probe->hits_per_s);
+	command_add_number(reply, "hit_ns", cost_of(probes, probe));
+	add_share(reply, "share", now.share);
+	add_share(reply, "duty", now.duty);
+	add_share(reply, "weight", now.weight);
+	command_add_number(reply, "skipped", count.skipped);
+	command_add_number(reply, "unread", count.unknown);
+	command_add_number(reply, "dropped", count.dropped);
+	command_end(reply);
+}
+
+void probes_status(const struct probes *probes, struct str *reply)
+{
+	vec_each(&probes->units, unit)
+		vec_each(&(*unit)->probes, probe)
+			probe_status(probes, *unit, *probe, reply);
+}
