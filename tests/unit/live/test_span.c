@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/live/feed.h"
 
-#define GET 0x11ull
-#define PID 42
+#define GET	   0x11ull
+#define SERVER_PID 42
 
 /* A record of a made-up request; the time goes on by 1 ms. */
 static struct event span_event(struct machine *machine, enum abi_verb verb,
@@ -10,7 +10,7 @@ static struct event span_event(struct machine *machine, enum abi_verb verb,
 {
 	struct event event = { .path = "", .name = "" };
 
-	event.span.head = head_of(machine, ABI_SPAN, PID, S);
+	event.span.head = head_of(machine, ABI_SPAN, SERVER_PID, S);
 	event.span.verb = (uint16_t)verb;
 	event.span.span_id = span_id;
 	event.span.name_id = GET;
