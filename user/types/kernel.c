@@ -118,15 +118,18 @@ static void find_tables(const struct elf_file *file, struct table *tables, size_
 {
 	size_t section_count, bytes, name_bytes;
 	const struct elf_section *sections = elf_sections(file, &section_count);
-	const struct elf_section *symtab = elf_section(file, ".symtab");
+	const struct elf_section *symtab = elf_section(file, ".symtab"), *strings = NULL;
 	const uint8_t *data, *names;
 	struct err *err;
 
-	if (!symtab || symtab->link >= section_count)
+	for (size_t i = 0; symtab && i < section_count; i++)
+		if (sections[i].index == symtab->link)
+			strings = &sections[i];
+	if (!strings)
 		return;
 	err = elf_data(file, symtab, &data, &bytes);
 	if (!err)
-		err = elf_data(file, &sections[symtab->link], &names, &name_bytes);
+		err = elf_data(file, strings, &names, &name_bytes);
 	if (err) {
 		err_free(err);
 		return;
