@@ -152,6 +152,13 @@ static struct err *open_elf(struct module *module)
 	return copy_of(module->elf_err);
 }
 
+struct err *module_elf(struct module *module, const struct elf_file **ret_file)
+{
+	TRY(open_elf(module));
+	*ret_file = module->main;
+	return NULL;
+}
+
 static struct err *make_symbols(struct module *module)
 {
 	if (module->fds[PART_KALLSYMS] >= 0)

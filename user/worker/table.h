@@ -31,6 +31,8 @@ struct err *table_open(struct table *table, const struct message_open *open, int
  * module stays until another one is opened or parsed. */
 struct module *table_find(struct table *table, uint64_t module_id);
 
+/* module_elf() - the file itself; ERR_UNSUPPORTED when the module has none. */
+struct err *module_elf(struct module *module, const struct elf_file **ret_file);
 /* Parsed when first asked for, kept with the module. An error is kept as well. */
 struct err *module_symbols(struct module *module, struct symbols **ret_symbols);
 /* module_recover() - NULL without an error for a module that has no file: the kernel. */
