@@ -30,6 +30,8 @@ static const struct option_spec options[] = {
 	{ "run", 'r', OPTION_TEXT, "RUN", "only this run; see assay status", 0, 0 },
 	{ "min-confidence", 'c', OPTION_TEXT, "C",
 	  "only answers at least this sure, 0 to 1", 0, 0 },
+	{ "source", 0, OPTION_FILE, "DIR",
+	  "where source files with relative names are: the build's folder", 0, 0 },
 	{ "binary", 'b', OPTION_FILE, "FILE",
 	  "the file with the code, when it is no longer where it was sampled", 0, 0 },
 	{ 0 },
@@ -52,6 +54,7 @@ struct annotation {
 	size_t candidates;
 	uint64_t module_id, va, bytes;
 	const char *function, *module, *path, *build_id;
+	const char *source_dir; /* NULL: relative names are not looked for */
 	VEC(struct line) lines; /* sorted by va once loaded */
 	double min_confidence;
 	int64_t samples;
@@ -271,10 +274,13 @@ static const struct column columns[CELLS] = {
 	[CELL_LINE] = { "line", "LINE", COLUMN_NUMBER, COLUMN_MACHINE },
 };
 
-static void put_source(struct table *table, struct sources *sources,
+static void put_source(struct table *table, struct sources *sources, const char *dir,
 		       const struct line *line)
 {
-	CLEANUP(free) char *source = source_line(sources, line->file, line->line);
+	CLEANUP(free)
+	char *path = dir && *line->file != '/' ? mem_printf("%s/%s", dir, line->file)
+					       : mem_strdup(line->file);
+	CLEANUP(free) char *source = source_line(sources, path, line->line);
 	const char *slash = strrchr(line->file, '/');
 	CLEANUP(free)
 	char *text =
@@ -327,7 +333,7 @@ static struct table *make_table(const struct annotation *a)
 
 	vec_each(&a->lines, line) {
 		if (line->line && (line->line != number || strcmp(line->file, file))) {
-			put_source(table, sources, line);
+			put_source(table, sources, a->source_dir, line);
 			number = line->line;
 			file = line->file;
 		}
@@ -361,12 +367,16 @@ static struct err *run_annotate(struct cli *cli)
 	CLEANUP(db_close) struct db *db = NULL;
 	CLEANUP(table_free) struct table *table = NULL;
 	CLEANUP(annotation_fini) struct annotation a = { 0 };
+	CLEANUP(free) char *real = NULL;
 
 	stop_catch();
 	a.arena = arena_new();
 	TRY(report_scope(cli, &scope));
 	a.min_confidence = scope.min_confidence;
 	scope.min_confidence = 0;
+	if (option_given(&cli->options, "source"))
+		a.source_dir = real =
+			realpath(option_text(&cli->options, "source", ""), NULL);
 	scope.function = cli_arg(cli, 0);
 	scope.module = option_text(&cli->options, "module", NULL);
 	TRY(report_open(report_db_path(cli), &db));

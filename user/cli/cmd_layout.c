@@ -311,11 +311,12 @@ static void put_notes(struct output *out, const struct drawing *drawing,
 	output_value(out, "samples", json_integer(drawing->samples));
 	output_value(out, "hot_lines", list);
 	output_gap(out);
-	output_note(
-		out,
-		"%" PRIu64 " bytes, %" PRIu64 " lines of %d if it starts at one; %" PRIu64
-		" bytes %" PRIu64 " bits unused.",
-		drawing->bytes, lines, LAYOUT_LINE_BYTES, hole_bits / 8, hole_bits % 8);
+	output_note(out,
+		    "%" PRIu64 " bytes, %" PRIu64
+		    " line%s of %d if it starts at one; %" PRIu64 " bytes %" PRIu64
+		    " bits unused.",
+		    drawing->bytes, lines, lines == 1 ? "" : "s", LAYOUT_LINE_BYTES,
+		    hole_bits / 8, hole_bits % 8);
 	if (hot.length)
 		output_note(out, "hot lines (80%% of the samples): %s.", str_text(&hot));
 	if (drawing->unknown)
