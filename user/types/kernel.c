@@ -189,9 +189,9 @@ static void sort(struct sites *sites)
 		qsort(sites->data, sites->count, sizeof(*sites->data), by_va);
 }
 
-struct kernel *kernel_new(const struct elf_file *file,
-			  const struct elf_functions *functions,
-			  struct insn_decoder *decoder)
+struct kernel *kernel_code_new(const struct elf_file *file,
+			       const struct elf_functions *functions,
+			       struct insn_decoder *decoder)
 {
 	struct kernel *kernel = mem_alloc(sizeof(*kernel));
 	const struct elf_section *aux = elf_section(file, ".altinstr_aux");
@@ -220,7 +220,7 @@ struct kernel *kernel_new(const struct elf_file *file,
 	return kernel;
 }
 
-void kernel_free(struct kernel *kernel)
+void kernel_code_free(struct kernel *kernel)
 {
 	if (!kernel)
 		return;

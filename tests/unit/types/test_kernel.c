@@ -61,7 +61,7 @@ static int set_up(void **state)
 	assert_null(elf_open(rig->fd, &rig->file));
 	assert_null(elf_functions_new(rig->file, NULL, &rig->functions));
 	assert_null(insn_decoder_open(ELF_X86_64, &rig->decoder));
-	rig->kernel = kernel_new(rig->file, rig->functions, rig->decoder);
+	rig->kernel = kernel_code_new(rig->file, rig->functions, rig->decoder);
 	va = named(rig, "kernel_code")->va;
 	for (size_t i = 0; i < CODE_INSNS; i++) {
 		const uint8_t *code = elf_bytes_at(rig->file, va, &room);
@@ -79,7 +79,7 @@ static int tear_down(void **state)
 {
 	struct rig *rig = *state;
 
-	kernel_free(rig->kernel);
+	kernel_code_free(rig->kernel);
 	insn_decoder_close(rig->decoder);
 	elf_functions_free(rig->functions);
 	elf_close(rig->file);
