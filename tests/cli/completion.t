@@ -15,6 +15,7 @@ $ bash ask assay types --by = f
 $ bash ask assay types --limit ''
 |
 $ bash ask assay help an
+| annotate
 | analyze
 $ bash ask assay completion ''
 | bash

@@ -29,6 +29,18 @@ $ assay types --db shop.db --process server --tsv -q | cut -f1-3
 | type	samples	share_of_all
 | struct dict	400	0.571429
 
+## what is less sure than asked for counts as not typed, and is said to
+$ assay types --db shop.db --min-confidence 0.85
+| TYPE          SAMPLES SHARE OF TYPED LOADS STORES PROVENANCE CONF     SIZE
+| struct client     300 30.0%    50.0%   300      0 join       0.95 8.00 KiB
+| struct dict       300 30.0%    50.0%   300      0 backward    0.9     96 B
+|
+| 1000 access samples, 60.0% typed; the rest: 20.0% no-debug, 10.0% below-confidence, 10.0% stack.
+| {...}
+$ assay types --db shop.db --min-confidence 2
+! assay types: --min-confidence: '2' is not between 0 and 1
+? 2
+
 ## what is older than --since does not count
 $ assay types --db shop.db --since 10m
 | no access samples.
@@ -44,9 +56,9 @@ $ assay types --db shop.db --run yesterday
 
 ## TSV is for programs: one table, remarks apart
 $ assay types --db shop.db --tsv
-| type	samples	share_of_all	share_of_typed	loads	stores	mean_cycles	dram	remote	tlb_miss	hitm	provenance	confidence	bytes	type_id
-| struct dict	400	0.4	0.571429	400	0		0	0	0	0	backward	0.875	96	0x00000000000000c1
-| struct client	300	0.3	0.428571	300	0		0	0	0	0	join	0.95	8192	0x00000000000000c2
+| type	samples	share_of_all	share_of_typed	loads	stores	mean_cycles	l1	l2	l3	dram	remote	tlb_miss	hitm	provenance	confidence	bytes	type_id
+| struct dict	400	0.4	0.571429	400	0		0	0	0	0	0	0	0	backward	0.875	96	0x00000000000000c1
+| struct client	300	0.3	0.428571	300	0		0	0	0	0	0	0	0	join	0.95	8192	0x00000000000000c2
 ! 1000 access samples, {*}
 ! 2.4% of access records lost (ring 20, no-mapping 5).
 ! note: {*}

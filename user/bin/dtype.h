@@ -147,7 +147,8 @@ bool dtype_in_array(struct dtypes *types, uint32_t id, int64_t offset);
 /* dtype_array_steps() - sizes of the elements of all arrays inside, cached. */
 const uint32_t *dtype_array_steps(struct dtypes *types, uint32_t id, size_t *ret_count);
 
-/* dtype_leaf_fn - one leaf field in order of offset: "a.b[]". */
+/* dtype_leaf_fn - one leaf field in order of offset: "a.b[]"; of a bit-field with width
+ * and first bit: "flags:3@5". */
 typedef void (*dtype_leaf_fn)(void *ctx, const char *path, uint64_t offset,
 			      uint64_t bytes);
 /* dtype_each_leaf() - up to @limit. */

@@ -226,7 +226,10 @@ static void each_leaf(struct each *each, uint32_t id, uint64_t offset, unsigned 
 		if (!member->bits && dtype_is_aggregate(types, inner)) {
 			each_leaf(each, inner, offset + member->offset, depth + 1);
 		} else {
-			if (dtype_at(types, inner)->kind == DTYPE_ARRAY)
+			if (member->bits)
+				str_printf(&each->path, ":%u@%u", member->bits,
+					   member->bit);
+			else if (dtype_at(types, inner)->kind == DTYPE_ARRAY)
 				str_add(&each->path, "[]");
 			each->each(each->ctx, str_text(&each->path),
 				   offset + member->offset, bytes);

@@ -28,3 +28,8 @@ const struct insn_abi *insn_abi(const struct insn_decoder *decoder)
 	(void)decoder;
 	return insn_x86_abi();
 }
+
+void insn_text(struct insn_decoder *decoder, struct str *text)
+{
+	insn_x86_text(decoder, text);
+}

@@ -106,6 +106,11 @@ CLEANUP_DEFINE(insn_decoder_close, struct insn_decoder *)
 size_t insn_decode(struct insn_decoder *decoder, const uint8_t *code, size_t room,
 		   uint64_t va, struct insn *ret_insn);
 
+/* insn_text() - what insn_decode() decoded last, not INSN_BAD, as assembly for people;
+ * appended to @text. */
+struct str;
+void insn_text(struct insn_decoder *decoder, struct str *text);
+
 /* The calling convention, by DWARF number. */
 struct insn_abi {
 	uint64_t call_clobbers; /* registers that a call may change, by bit */

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/str.h"
 
 struct insn_decoder {
 	csh handle;
@@ -481,4 +482,11 @@ size_t insn_x86_decode(struct insn_decoder *decoder, const uint8_t *code, size_t
 	ret_insn->bytes = (uint8_t)decoder->raw->size;
 	reduce(decoder, ret_insn);
 	return ret_insn->bytes;
+}
+
+void insn_x86_text(struct insn_decoder *decoder, struct str *text)
+{
+	str_add(text, decoder->raw->mnemonic);
+	if (*decoder->raw->op_str)
+		str_printf(text, " %s", decoder->raw->op_str);
 }

@@ -10,6 +10,7 @@ struct err *insn_x86_open(struct insn_decoder **ret_decoder);
 void insn_x86_close(struct insn_decoder *decoder);
 size_t insn_x86_decode(struct insn_decoder *decoder, const uint8_t *code, size_t room,
 		       uint64_t va, struct insn *ret_insn);
+void insn_x86_text(struct insn_decoder *decoder, struct str *text);
 const struct insn_abi *insn_x86_abi(void);
 
 #endif

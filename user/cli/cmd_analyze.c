@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/analyze_db.h"
 #include "cli/cmd.h"
 #include "cli/debughint.h"
 #include "cli/modfiles.h"
 #include "cli/number.h"
 #include "cli/progress.h"
+#include "cli/shares.h"
 #include "cli/stop.h"
 #include "core/map.h"
 #include "core/mem.h"
@@ -27,6 +29,10 @@
 static const struct option_spec options[] = {
 	{ "stats", 0, OPTION_FLAG, NULL, "only how many instructions got an answer", 0,
 	  0 },
+	{ "db", 0, OPTION_FILE, "FILE", "also store answers, types and fields there", 0,
+	  0 },
+	{ "jobs", 'j', OPTION_NUMBER, "N", "split the work over N processes", 1,
+	  SHARES_MAX },
 	{ "limit", 'n', OPTION_NUMBER, "N", "types in the table; 20, and 0 for all", 0,
 	  0 },
 	{ "no-cache", 0, OPTION_FLAG, NULL, "analyse anew, and keep nothing", 0, 0 },
@@ -44,6 +50,8 @@ struct analysis {
 	struct err *err;
 	struct map *types; /* type id -> struct type_count */
 	uint64_t by_verdict[VERDICTS];
+	uint64_t by_frame[VERDICTS]; /* of them relative to the stack frame */
+	struct analyze_db *db;	     /* NULL: not stored */
 	struct job_stats stats;
 	struct cache_writer *writer; /* NULL: the answers are not kept */
 	bool is_cached;		     /* they come from an earlier run */
@@ -84,6 +92,8 @@ static void count_answer(struct analysis *analysis, const struct fact_answer *fa
 
 	if ((unsigned)answer->verdict < VERDICTS)
 		analysis->by_verdict[answer->verdict]++;
+	if ((unsigned)answer->verdict < VERDICTS && answer->is_frame)
+		analysis->by_frame[answer->verdict]++;
 	if (!verdict_is_claim(answer->verdict))
 		return;
 	uint64_t key = hash_text(answer->type, 0);
@@ -110,6 +120,8 @@ static void take_answers(void *ctx, struct err *err, const struct job_reply *rep
 
 	if (analysis->writer)
 		cache_writer_put(analysis->writer, reply);
+	if (analysis->db)
+		analyze_db_put(analysis->db, answers);
 	for (size_t i = 0; i < answers->answer_count; i++) {
 		count_answer(analysis, &answers->answers[i]);
 		if (analysis->lines)
@@ -123,6 +135,22 @@ static void take_answers(void *ctx, struct err *err, const struct job_reply *rep
 	}
 }
 
+static struct err *analyze_shares(struct analysis *analysis, struct job_client *worker,
+				  const struct modfiles *files)
+{
+	struct shares_job job = {
+		.first = worker,
+		.files = files,
+		.module_id = ANALYZE_ID,
+		.count = (uint32_t)option_number(&analysis->cli->options, "jobs", 1),
+		.file = &analysis->cli->out.file,
+		.done = take_answers,
+		.ctx = analysis,
+	};
+
+	return shares_run(&job);
+}
+
 static struct err *analyze(struct analysis *analysis, struct job_client *worker,
 			   const struct modfiles *files)
 {
@@ -133,8 +161,11 @@ static struct err *analyze(struct analysis *analysis, struct job_client *worker,
 				 .kallsyms_fd = -1 };
 
 	TRY(job_open(worker, &open));
-	TRY(job_module(worker, ANALYZE_ID, take_answers, analysis));
 	progress_begin(&analysis->progress, "analysing", analysis->cli->quiet);
+	if (option_number(&analysis->cli->options, "jobs", 1) > 1)
+		TRY(analyze_shares(analysis, worker, files));
+	else
+		TRY(job_module(worker, ANALYZE_ID, take_answers, analysis));
 	while (!analysis->done && !stop_flag) {
 		struct err *err = job_wait(worker, ANALYZE_STEP_MS);
 		bool slow = err && err->code == ERR_LIMIT;
@@ -171,7 +202,9 @@ static struct err *analyze_cached(struct analysis *analysis, struct job_client *
 	struct cache_key key;
 	struct err *err = NULL;
 
-	if (!folder || option_given(&analysis->cli->options, "no-cache"))
+	/* Several workers answer out of order: such answers are not kept. */
+	if (!folder || option_given(&analysis->cli->options, "no-cache") ||
+	    option_number(&analysis->cli->options, "jobs", 1) > 1)
 		return analyze(analysis, worker, files);
 	err = cache_key_of(fds, 3, NULL, &key);
 	if (!err) {
@@ -191,7 +224,7 @@ static struct err *analyze_cached(struct analysis *analysis, struct job_client *
 	return err;
 }
 
-/* Slots of the stack frame are no data structure: both denominators are given. */
+/* Accesses relative to the stack frame are mostly spills: both denominators are given. */
 static struct table *verdict_table(const struct analysis *analysis, uint64_t total,
 				   uint64_t stack)
 {
@@ -202,8 +235,9 @@ static struct table *verdict_table(const struct analysis *analysis, uint64_t tot
 		{ "share_of_all", "SHARE", COLUMN_SHARE, 0 },
 		{ "share_of_non_stack", "OF NON-STACK", COLUMN_SHARE, 0 },
 		{ "text", "MEANING", COLUMN_TEXT, COLUMN_CUT },
+		{ "non_stack", "NON-STACK", COLUMN_COUNT, COLUMN_MACHINE },
 	};
-	struct table *table = table_new(columns, 6);
+	struct table *table = table_new(columns, 7);
 
 	for (int i = 0; i < VERDICTS; i++) {
 		uint64_t count = analysis->by_verdict[i];
@@ -215,9 +249,13 @@ static struct table *verdict_table(const struct analysis *analysis, uint64_t tot
 		table_number(table, 1, verdict_is_claim((enum verdict)i));
 		table_number(table, 2, (int64_t)count);
 		table_real(table, 3, (double)count / (double)total);
-		if (i != VERDICT_STACK && total > stack)
-			table_real(table, 4, (double)count / (double)(total - stack));
+		uint64_t frame = analysis->by_frame[i];
+
+		if (count > frame)
+			table_real(table, 4,
+				   (double)(count - frame) / (double)(total - stack));
 		table_text(table, 5, verdict_text((enum verdict)i));
+		table_number(table, 6, (int64_t)(count - frame));
 	}
 	return table;
 }
@@ -267,9 +305,17 @@ static struct table *type_table(const struct analysis *analysis, uint64_t claims
 static void put_totals(struct output *out, const struct analysis *analysis,
 		       uint64_t total, uint64_t claims)
 {
-	uint64_t stack = analysis->by_verdict[VERDICT_STACK];
+	uint64_t stack = 0, frame_claims = 0;
+
+	for (int i = 0; i < VERDICTS; i++) {
+		stack += analysis->by_frame[i];
+		if (verdict_is_claim((enum verdict)i))
+			frame_claims += analysis->by_frame[i];
+	}
 	double all = total ? (double)claims / (double)total : 0;
-	double non_stack = total > stack ? (double)claims / (double)(total - stack) : 0;
+	double non_stack =
+		total > stack ? (double)(claims - frame_claims) / (double)(total - stack)
+			      : 0;
 	CLEANUP(free) char *count = number_count(total);
 	CLEANUP(free) char *share = number_share(all);
 	CLEANUP(free) char *share_non_stack = number_share(non_stack);
@@ -278,8 +324,8 @@ static void put_totals(struct output *out, const struct analysis *analysis,
 
 	output_gap(out);
 	output_note(out,
-		    "%s memory instructions, %s typed (%s of those that are no stack "
-		    "slots); %s CPU, %s.",
+		    "%s memory instructions, %s typed (%s of those not relative to the "
+		    "stack frame); %s CPU, %s.",
 		    count, share, share_non_stack, cpu, peak);
 	output_note(out,
 		    analysis->is_cached
@@ -301,7 +347,7 @@ static void put_totals(struct output *out, const struct analysis *analysis,
 static struct err *put_report(struct cli *cli, const struct analysis *analysis,
 			      const struct modfiles *files, const char *path)
 {
-	uint64_t total = 0, claims = 0, stack = analysis->by_verdict[VERDICT_STACK];
+	uint64_t total = 0, claims = 0, stack = 0;
 	bool stats = option_given(&cli->options, "stats");
 	CLEANUP(table_free) struct table *verdicts = NULL;
 	CLEANUP(table_free) struct table *types = NULL;
@@ -309,6 +355,7 @@ static struct err *put_report(struct cli *cli, const struct analysis *analysis,
 
 	for (int i = 0; i < VERDICTS; i++) {
 		total += analysis->by_verdict[i];
+		stack += analysis->by_frame[i];
 		if (verdict_is_claim((enum verdict)i))
 			claims += analysis->by_verdict[i];
 	}
@@ -347,6 +394,7 @@ static struct err *run_analyze(struct cli *cli)
 	CLEANUP(modfiles_close)
 	struct modfiles files = { -1, -1, -1, { { 0 }, 0 }, false, NULL };
 	CLEANUP(job_free) struct job_client *worker = NULL;
+	CLEANUP(analyze_db_free) struct analyze_db *db = NULL;
 
 	stop_catch();
 	TRY(job_spawn(JOB_ANALYZE, NULL, &worker));
@@ -356,7 +404,13 @@ static struct err *run_analyze(struct cli *cli)
 	if (lines)
 		fputs("address\ttype\toffset\tpath\tconfidence\tprovenance\n",
 		      cli->out.file);
+	if (option_given(&cli->options, "db"))
+		TRY(analyze_db_open(option_text(&cli->options, "db", NULL), path, &files,
+				    &db));
+	analysis.db = db;
 	TRY(err_wrap(analyze_cached(&analysis, worker, &files), "%s", path));
+	if (db)
+		TRY(analyze_db_close(db));
 	if (lines)
 		return NULL;
 	return put_report(cli, &analysis, &files, path);
@@ -373,6 +427,9 @@ const struct cmd cmd_analyze = {
 		"--tsv prints one line per instruction: address (hexadecimal), type, "
 		"offset, field path, confidence and provenance; without an answer type and "
 		"offset are - and the provenance is the reason.\n\n"
+		"--stats counts answers and reasons, over all memory instructions and over "
+		"those that are not relative to the stack frame. --db stores answers, types "
+		"and fields of the whole file, for assay layout and for SQL.\n\n"
 		"Answers are kept in $XDG_CACHE_HOME/assay, ~/.cache/assay or, for root, "
 		"/var/cache/assay (2 GB, least recently used go first), and used again for "
 		"the same file, the same debug information and the same analyser.",
@@ -386,6 +443,10 @@ const struct cmd cmd_analyze = {
 		      { "every instruction",
 			"assay analyze --tsv ./server > server.tsv" },
 		      { "how much can be typed, and why not the rest",
-			"assay analyze --stats ./server" } },
+			"assay analyze --stats ./server" },
+		      { "a large one, on two processors",
+			"assay analyze --jobs 2 --stats /usr/lib/debug/vmlinux" },
+		      { "the layout of a type that nothing sampled yet",
+			"assay analyze ./server --db a.db; assay layout dict --db a.db" } },
 	.run = run_analyze,
 };

@@ -9,6 +9,8 @@ static const struct option_spec options[] = {
 	{ "pid", 'p', OPTION_NUMBER, "PID", "only this process", 1, INT32_MAX },
 	{ "process", 0, OPTION_TEXT, "NAME", "only processes with this command name", 0,
 	  0 },
+	{ "min-confidence", 'c', OPTION_TEXT, "C",
+	  "only answers at least this sure, 0 to 1; others count as not typed", 0, 0 },
 	{ "limit", 'n', OPTION_NUMBER, "N", "rows; 20, and 0 for all", 0, 0 },
 	{ 0 },
 };

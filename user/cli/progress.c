@@ -20,6 +20,15 @@ void progress_begin(struct progress *progress, const char *what, bool quiet)
 				       .next_ns = now + PROGRESS_AFTER_NS };
 }
 
+/* As if what is left went at the pace so far. */
+static uint64_t seconds_left(const struct progress *progress, uint64_t now, uint64_t done,
+			     uint64_t total)
+{
+	double pace = done ? (double)(now - progress->start_ns) / (double)done : 0;
+
+	return total > done ? (uint64_t)(pace * (double)(total - done) / 1e9 + 0.5) : 0;
+}
+
 void progress_show(struct progress *progress, uint64_t done, uint64_t total,
 		   const char *unit)
 {
@@ -32,8 +41,11 @@ void progress_show(struct progress *progress, uint64_t done, uint64_t total,
 	progress->next_ns = now + (progress->terminal ? TERMINAL_STEP_NS : PLAIN_STEP_NS);
 	progress->shown = true;
 	if (total)
-		fprintf(stderr, "%s%s: %llu of %llu %s%s", begin, progress->what,
-			(unsigned long long)done, (unsigned long long)total, unit, end);
+		fprintf(stderr, "%s%s: %llu of %llu %s, %llu s left%s", begin,
+			progress->what, (unsigned long long)done,
+			(unsigned long long)total, unit,
+			(unsigned long long)seconds_left(progress, now, done, total),
+			end);
 	else
 		fprintf(stderr, "%s%s: %llu s%s", begin, progress->what,
 			(unsigned long long)((now - progress->start_ns) / 1000000000u),

@@ -27,6 +27,9 @@ static const struct column looks[] = {
 	{ "access_samples", "ACCESSES", COLUMN_COUNT, 0 },
 	{ "tick_samples", "TICKS", COLUMN_COUNT, 0 },
 	{ "mean_cycles", "CYCLES", COLUMN_NUMBER, COLUMN_IF_ANY },
+	{ "l1", "L1", COLUMN_COUNT, COLUMN_IF_ANY },
+	{ "l2", "L2", COLUMN_COUNT, COLUMN_IF_ANY },
+	{ "l3", "L3", COLUMN_COUNT, COLUMN_IF_ANY },
 	{ "dram", "DRAM", COLUMN_COUNT, COLUMN_IF_ANY },
 	{ "remote", "REMOTE", COLUMN_COUNT, COLUMN_IF_ANY },
 	{ "tlb_miss", "TLB MISS", COLUMN_COUNT, COLUMN_IF_ANY },
@@ -95,6 +98,28 @@ static struct err *run_of(struct cli *cli, const char *text, uint64_t *ret_run)
 	return cli_usage(cli, "--run: '%s' is no run; 'assay status' lists them", text);
 }
 
+static bool has_option(const struct options *options, const char *name)
+{
+	for (size_t i = 0; i < options->count; i++)
+		if (!strcmp(options->specs[i]->name, name))
+			return true;
+	return false;
+}
+
+static struct err *confidence_of(struct cli *cli, double *ret_confidence)
+{
+	const char *text = option_text(&cli->options, "min-confidence", "0");
+	char *end;
+	double value = strtod(text, &end);
+
+	/* Written so that a NaN is refused too. */
+	if (end == text || *end || !(value >= 0 && value <= 1))
+		return cli_usage(cli, "--min-confidence: '%s' is not between 0 and 1",
+				 text);
+	*ret_confidence = value;
+	return NULL;
+}
+
 struct err *report_scope(struct cli *cli, struct report_scope *ret_scope)
 {
 	const char *run = option_text(&cli->options, "run", NULL);
@@ -105,6 +130,8 @@ struct err *report_scope(struct cli *cli, struct report_scope *ret_scope)
 		ret_scope->since_ns = realtime_ns() - since;
 	if (run)
 		TRY(run_of(cli, run, &ret_scope->run_id));
+	if (has_option(&cli->options, "min-confidence"))
+		TRY(confidence_of(cli, &ret_scope->min_confidence));
 	return NULL;
 }
 
@@ -220,6 +247,17 @@ static size_t scope_params(const struct report_scope *scope, struct report_param
 		{ "run_id", scope->run_id },
 		{ "pid", scope->pid },
 		{ "limit", scope->limit },
+		{ "type_id", scope->type_id },
+		{ "module_id", scope->module_id },
+		{ "function_va", scope->function_va },
+	};
+	const struct {
+		const char *name, *text;
+	} texts[] = {
+		{ "process", scope->process },
+		{ "type", scope->type },
+		{ "function", scope->function },
+		{ "module", scope->module },
 	};
 	size_t count = 0;
 
@@ -230,10 +268,15 @@ static size_t scope_params(const struct report_scope *scope, struct report_param
 				.type = REPORT_INTEGER,
 				.integer = (int64_t)numbers[i].value,
 			};
-	if (scope->process)
-		params[count++] = (struct report_param){ .name = "process",
-							 .type = REPORT_TEXT,
-							 .text = scope->process };
+	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		if (texts[i].text)
+			params[count++] = (struct report_param){ .name = texts[i].name,
+								 .type = REPORT_TEXT,
+								 .text = texts[i].text };
+	if (scope->min_confidence > 0)
+		params[count++] = (struct report_param){ .name = "min_confidence",
+							 .type = REPORT_REAL,
+							 .real = scope->min_confidence };
 	return count;
 }
 

@@ -14,6 +14,9 @@ struct report_scope {
 	uint64_t pid;
 	const char *process;
 	uint64_t limit; /* rows; 0: all */
+	double min_confidence;
+	const char *type, *function, *module; /* names, for what asks for them */
+	uint64_t type_id, module_id, function_va;
 };
 
 /* report_db_path() - --db, else $ASSAY_DB, else the default; borrowed. */
@@ -21,7 +24,7 @@ const char *report_db_path(const struct cli *cli);
 /* report_open() - for reading; the error says what to do. */
 struct err *report_open(const char *path, struct db **ret_db);
 
-/* report_scope() - from a command's --since, --run, --limit; those it has. */
+/* report_scope() - from a command's --since, --run and --min-confidence. */
 struct err *report_scope(struct cli *cli, struct report_scope *ret_scope);
 
 /* report_table() - run a named report. */

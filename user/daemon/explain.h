@@ -24,8 +24,7 @@
 #define EXPLAIN_POISON	    2	/* workers a module may kill before it is left alone */
 #define EXPLAIN_RETRY_NS    2000000000ull
 
-/* Bumped when answers change: older ones are asked for again. */
-#define EXPLAIN_ANALYSER 1
+#define EXPLAIN_ANALYSER ANALYSER_VERSION /* stands in every answer */
 
 /**
  * struct explain_config - copied; pointers are borrowed.

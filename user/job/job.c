@@ -475,6 +475,28 @@ struct err *job_module(struct job_client *client, uint64_t module_id, job_done_f
 	return start(client, &request, done, ctx);
 }
 
+struct err *job_module_part(struct job_client *client, uint64_t module_id, uint32_t index,
+			    uint32_t count, job_done_fn done, void *ctx)
+{
+	struct request request = { .kind = JOB_MODULE, .fds = NO_FDS };
+	const uint64_t part[2] = { index, count };
+
+	TRY(check_room(client));
+	message_put_vas(&request.payload, &(struct message_vas){ module_id, part, 2 });
+	return start(client, &request, done, ctx);
+}
+
+struct err *job_listing(struct job_client *client, uint64_t module_id, uint64_t va,
+			uint64_t bytes, job_done_fn done, void *ctx)
+{
+	struct request request = { .kind = JOB_LISTING, .fds = NO_FDS };
+	const uint64_t range[2] = { va, bytes };
+
+	TRY(check_room(client));
+	message_put_vas(&request.payload, &(struct message_vas){ module_id, range, 2 });
+	return start(client, &request, done, ctx);
+}
+
 struct err *job_probes(struct job_client *client, const struct resolve_request *request,
 		       job_done_fn done, void *ctx)
 {

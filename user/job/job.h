@@ -28,6 +28,7 @@
 #define JOB_MAX_SEGMENTS 16
 #define JOB_MAX_FRAMES	 256 /* of one unwound stack */
 #define JOB_MAX_SITES	 65536
+#define JOB_MAX_LISTING	 16384 /* instructions */
 
 enum job_class {
 	JOB_RESOLVE, /* identify, symbols, unwind: normal priority, small */
@@ -85,6 +86,16 @@ struct job_site {
 	bool skid; /* @va is where a clock interrupt landed */
 };
 
+/* One instruction of a listing. Strings are borrowed during the callback. */
+struct job_insn {
+	uint64_t va;
+	uint8_t bytes;
+	bool is_memory;	  /* has an explicit memory operand: it has an answer */
+	const char *text; /* "mov rax, qword ptr [rdi + 8]" */
+	const char *file; /* "" unknown */
+	uint32_t line;
+};
+
 /* Answers come with the layout of the types they name, each layout once per reply. */
 struct job_answers {
 	const struct fact_type *types;
@@ -98,6 +109,7 @@ struct job_answers {
 struct job_stats { /* of a whole analysis */
 	uint64_t functions, instructions, memory_instructions, claims;
 	uint64_t by_verdict[VERDICTS];
+	uint64_t by_verdict_stack[VERDICTS]; /* those relative to the stack frame */
 	uint64_t cpu_ns, peak_bytes;
 };
 
@@ -108,7 +120,8 @@ enum job_kind {
 	JOB_SITES,  /* answers for some addresses */
 	JOB_MODULE, /* answers for the whole .text; several replies, the last has !more */
 	JOB_DEBUG_FILE,
-	JOB_PROBES, /* places of a spec file's probes */
+	JOB_LISTING, /* a stretch of code as text with lines */
+	JOB_PROBES,  /* places of a spec file's probes */
 };
 
 struct job_reply {
@@ -126,6 +139,10 @@ struct job_reply {
 			uint32_t done, total;	/* functions, for progress */
 			struct job_stats stats; /* valid when !more */
 		} sites;
+		struct {
+			const struct job_insn *data;
+			size_t count; /* up to JOB_MAX_LISTING; the rest is left out */
+		} listing;
 		struct resolve_reply probes;
 		int fd; /* DEBUG_FILE: the callback takes it */
 	};
@@ -223,6 +240,16 @@ struct err *job_sites(struct job_client *client, uint64_t module_id,
 		      void *ctx);
 struct err *job_module(struct job_client *client, uint64_t module_id, job_done_fn done,
 		       void *ctx);
+/**
+ * job_module_part() - the share @index of @count of the same, for several workers at once.
+ * All shares together give each answer once; the stats are those of the share, only
+ * functions and the progress figures count those of the share too.
+ */
+struct err *job_module_part(struct job_client *client, uint64_t module_id, uint32_t index,
+			    uint32_t count, job_done_fn done, void *ctx);
+/* job_listing() - disassemble [@va, @va + @bytes). */
+struct err *job_listing(struct job_client *client, uint64_t module_id, uint64_t va,
+			uint64_t bytes, job_done_fn done, void *ctx);
 /* job_probes() - @request->module_id must be open; see job/resolve.h. */
 struct err *job_probes(struct job_client *client, const struct resolve_request *request,
 		       job_done_fn done, void *ctx);

@@ -257,6 +257,36 @@ static void read_symbols(struct wire *in, struct arena *arena, struct job_reply 
 	reply->symbols.count = count;
 }
 
+static void put_listing(struct str *out, const struct job_insn *insns, size_t count)
+{
+	wire_put_u32(out, (uint32_t)count);
+	for (size_t i = 0; i < count; i++) {
+		wire_put_u64(out, insns[i].va);
+		wire_put_u8(out, insns[i].bytes);
+		wire_put_u8(out, insns[i].is_memory);
+		wire_put_str(out, insns[i].text);
+		wire_put_str(out, insns[i].file);
+		wire_put_u32(out, insns[i].line);
+	}
+}
+
+static void read_listing(struct wire *in, struct arena *arena, struct job_reply *reply)
+{
+	size_t count = wire_count(in, JOB_MAX_LISTING, 24);
+	struct job_insn *insns = arena_array(arena, count, sizeof(*insns));
+
+	for (size_t i = 0; i < count; i++) {
+		insns[i].va = wire_u64(in);
+		insns[i].bytes = wire_u8(in);
+		insns[i].is_memory = wire_u8(in);
+		insns[i].text = wire_str(in);
+		insns[i].file = wire_str(in);
+		insns[i].line = wire_u32(in);
+	}
+	reply->listing.data = insns;
+	reply->listing.count = count;
+}
+
 static void put_unwound(struct str *out, const struct job_unwound *unwound)
 {
 	wire_put_u8(out, unwound->complete);
@@ -333,6 +363,7 @@ static void put_answer(struct str *out, const struct fact_answer *fact)
 	wire_put_u64(out, answer->insn_va);
 	wire_put_u8(out, (uint8_t)answer->verdict);
 	wire_put_u8(out, (uint8_t)answer->access);
+	wire_put_u8(out, answer->is_frame);
 	wire_put_u32(out, answer->width);
 	wire_put_str(out, answer->type);
 	wire_put_u64(out, answer->type_bytes);
@@ -354,6 +385,7 @@ static void read_answer(struct wire *in, struct fact_answer *fact)
 	answer->insn_va = wire_u64(in);
 	answer->verdict = wire_u8(in);
 	answer->access = wire_u8(in);
+	answer->is_frame = wire_u8(in);
 	answer->width = wire_u32(in);
 	answer->type = wire_str(in);
 	answer->type_bytes = wire_u64(in);
@@ -378,6 +410,8 @@ static void put_stats(struct str *out, const struct job_stats *stats)
 	wire_put_u64(out, stats->claims);
 	for (int i = 0; i < VERDICTS; i++)
 		wire_put_u64(out, stats->by_verdict[i]);
+	for (int i = 0; i < VERDICTS; i++)
+		wire_put_u64(out, stats->by_verdict_stack[i]);
 	wire_put_u64(out, stats->cpu_ns);
 	wire_put_u64(out, stats->peak_bytes);
 }
@@ -390,6 +424,8 @@ static void read_stats(struct wire *in, struct job_stats *stats)
 	stats->claims = wire_u64(in);
 	for (int i = 0; i < VERDICTS; i++)
 		stats->by_verdict[i] = wire_u64(in);
+	for (int i = 0; i < VERDICTS; i++)
+		stats->by_verdict_stack[i] = wire_u64(in);
 	stats->cpu_ns = wire_u64(in);
 	stats->peak_bytes = wire_u64(in);
 }
@@ -413,7 +449,7 @@ static void read_sites_reply(struct wire *in, struct arena *arena,
 	struct job_answers *answers = &reply->sites.answers;
 
 	read_types(in, arena, answers);
-	answers->answer_count = wire_count(in, MESSAGE_MAX_ANSWERS, 85);
+	answers->answer_count = wire_count(in, MESSAGE_MAX_ANSWERS, 86);
 	struct fact_answer *facts =
 		arena_array(arena, answers->answer_count, sizeof(*facts));
 
@@ -441,6 +477,9 @@ void message_put_reply(struct str *out, const struct job_reply *reply)
 	case JOB_MODULE:
 		put_sites_reply(out, reply);
 		break;
+	case JOB_LISTING:
+		put_listing(out, reply->listing.data, reply->listing.count);
+		break;
 	case JOB_PROBES:
 		resolve_put_reply(out, &reply->probes);
 		break;
@@ -466,6 +505,9 @@ struct err *message_read_reply(struct wire *in, struct arena *arena, enum job_ki
 	case JOB_SITES:
 	case JOB_MODULE:
 		read_sites_reply(in, arena, ret_reply);
+		break;
+	case JOB_LISTING:
+		read_listing(in, arena, ret_reply);
 		break;
 	case JOB_PROBES:
 		return resolve_read_reply(in, arena, &ret_reply->probes);

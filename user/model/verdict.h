@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Bumped when answers change: older ones are asked for again. */
+#define ANALYSER_VERSION 1
+
 enum verdict {
 	VERDICT_NONE, /* not analysed */
 
@@ -66,6 +69,7 @@ struct answer {
 	uint64_t field_offset; /* offset of the named leaf field in @type */
 	uint64_t field_bytes;  /* its size */
 	double confidence;     /* calibrated on labelled truth; 0 for an abstention */
+	bool is_frame;	       /* the address is relative to the stack frame */
 };
 
 #endif

@@ -459,7 +459,7 @@ bool facts_is_touched(const struct facts *facts, uint32_t node)
 	return count != 0;
 }
 
-bool facts_fits(struct facts *facts, uint32_t node, uint32_t type)
+bool facts_fits(struct facts *facts, uint32_t node, uint32_t type, enum dtype_fit fit)
 {
 	struct dtypes *types = facts->recover->types;
 	size_t count;
@@ -468,7 +468,7 @@ bool facts_fits(struct facts *facts, uint32_t node, uint32_t type)
 	for (size_t i = 0; i < count; i++)
 		if (!dtype_covers(types, type, touched[i].offset) ||
 		    dtype_leaves_at(types, type, touched[i].offset, touched[i].width)
-				    ->fit < DTYPE_STARTS)
+				    ->fit < fit)
 			return false;
 	return true;
 }

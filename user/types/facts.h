@@ -138,8 +138,9 @@ bool facts_fix(struct facts *facts, uint32_t *type, int64_t *offset, bool *ret_w
 void facts_best(struct facts *facts, const struct flow_access *access,
 		struct candidates *ret_candidates);
 
-/* facts_fits() - everything touched through @node would fit a @type at offset 0. */
-bool facts_fits(struct facts *facts, uint32_t node, uint32_t type);
+/* facts_fits() - everything touched through @node would fit a @type at offset 0, at least
+ * as well as @fit. */
+bool facts_fits(struct facts *facts, uint32_t node, uint32_t type, enum dtype_fit fit);
 bool facts_is_touched(const struct facts *facts, uint32_t node);
 const struct touched *facts_touched(const struct facts *facts, uint32_t node,
 				    size_t *ret_count);

@@ -78,11 +78,24 @@ static struct choice plausible(struct facts *facts, uint32_t node,
 			       !dtype_get(types, type)->name ||
 			       !dtype_is_aggregate(types, type);
 
-		if (is_seen &&
-		    (!dtype_is_aggregate(types, type) || facts_fits(facts, node, type)))
+		if (is_seen && (!dtype_is_aggregate(types, type) ||
+				facts_fits(facts, node, type, DTYPE_STARTS)))
 			include(&kept, type);
 	}
 	return kept;
+}
+
+/* Where some have a field of just that width at every access, drop the others. */
+static void keep_exact(struct facts *facts, uint32_t node, struct choice *choice)
+{
+	struct choice exact = { .count = 0 };
+
+	for (uint32_t i = 0; i < choice->count; i++)
+		if (dtype_is_aggregate(facts->recover->types, choice->data[i]) &&
+		    facts_fits(facts, node, choice->data[i], DTYPE_EXACT))
+			include(&exact, choice->data[i]);
+	if (exact.count)
+		*choice = exact;
 }
 
 /* @learnt itself, or the only one of several that begins with it. */
@@ -115,12 +128,15 @@ static bool load_unclear(struct facts *facts, uint32_t node, const struct candid
 	if (is_union) {
 		struct choice kept = plausible(facts, node, objects);
 
+		if (is_touched)
+			keep_exact(facts, node, &kept);
 		learnt = reconcile(facts, learnt, &kept);
 		if (!learnt && kept.count == 1 && is_touched)
 			learnt = kept.data[0];
 		if (kept.count)
 			*objects = kept;
-	} else if (learnt && is_touched && !facts_fits(facts, node, learnt)) {
+	} else if (learnt && is_touched &&
+		   !facts_fits(facts, node, learnt, DTYPE_STARTS)) {
 		learnt = 0;
 	}
 	if (learnt) {

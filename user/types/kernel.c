@@ -118,15 +118,18 @@ static void find_tables(const struct elf_file *file, struct table *tables, size_
 {
 	size_t section_count, bytes, name_bytes;
 	const struct elf_section *sections = elf_sections(file, &section_count);
-	const struct elf_section *symtab = elf_section(file, ".symtab");
+	const struct elf_section *symtab = elf_section(file, ".symtab"), *strings = NULL;
 	const uint8_t *data, *names;
 	struct err *err;
 
-	if (!symtab || symtab->link >= section_count)
+	for (size_t i = 0; symtab && i < section_count; i++)
+		if (sections[i].index == symtab->link)
+			strings = &sections[i];
+	if (!strings)
 		return;
 	err = elf_data(file, symtab, &data, &bytes);
 	if (!err)
-		err = elf_data(file, &sections[symtab->link], &names, &name_bytes);
+		err = elf_data(file, strings, &names, &name_bytes);
 	if (err) {
 		err_free(err);
 		return;
@@ -186,9 +189,9 @@ static void sort(struct sites *sites)
 		qsort(sites->data, sites->count, sizeof(*sites->data), by_va);
 }
 
-struct kernel *kernel_new(const struct elf_file *file,
-			  const struct elf_functions *functions,
-			  struct insn_decoder *decoder)
+struct kernel *kernel_code_new(const struct elf_file *file,
+			       const struct elf_functions *functions,
+			       struct insn_decoder *decoder)
 {
 	struct kernel *kernel = mem_alloc(sizeof(*kernel));
 	const struct elf_section *aux = elf_section(file, ".altinstr_aux");
@@ -217,7 +220,7 @@ struct kernel *kernel_new(const struct elf_file *file,
 	return kernel;
 }
 
-void kernel_free(struct kernel *kernel)
+void kernel_code_free(struct kernel *kernel)
 {
 	if (!kernel)
 		return;

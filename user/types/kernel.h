@@ -15,12 +15,12 @@
 
 struct kernel;
 
-/* kernel_new() - @file and @decoder are borrowed until kernel_free(). A file without
+/* kernel_code_new() - @file and @decoder are borrowed until kernel_code_free(). A file without
  * such code costs a look at its symbols. Tables that do not make sense are ignored. */
-struct kernel *kernel_new(const struct elf_file *file,
-			  const struct elf_functions *functions,
-			  struct insn_decoder *decoder);
-void kernel_free(struct kernel *kernel); /* NULL is fine */
+struct kernel *kernel_code_new(const struct elf_file *file,
+			       const struct elf_functions *functions,
+			       struct insn_decoder *decoder);
+void kernel_code_free(struct kernel *kernel); /* NULL is fine */
 
 /* kernel_rewrite() - turn @insn into what it stands for; most stay as they are. */
 void kernel_rewrite(const struct kernel *kernel, struct insn *insn);

@@ -176,7 +176,8 @@ struct err *recover_open(const struct recover_files *files,
 	TRY(insn_decoder_open(elf_machine(recover->main), &recover->decoder));
 	TRY(frame_open(recover->main, recover->debug, &recover->frame));
 	TRY(elf_functions_new(recover->main, recover->debug, &recover->symbols));
-	recover->kernel = kernel_new(recover->main, recover->symbols, recover->decoder);
+	recover->kernel =
+		kernel_code_new(recover->main, recover->symbols, recover->decoder);
 	read_relocations(recover);
 	find_tls(recover);
 	err = dwarf_open(recover->main, recover->debug, recover->alt, &recover->dwarf);
@@ -204,7 +205,7 @@ void recover_close(struct recover *recover)
 	code_fini(&recover->code);
 	dwarf_close(recover->dwarf);
 	frame_close(recover->frame);
-	kernel_free(recover->kernel);
+	kernel_code_free(recover->kernel);
 	elf_functions_free(recover->symbols);
 	insn_decoder_close(recover->decoder);
 	elf_close(recover->alt);

@@ -105,6 +105,34 @@ static void analyse(struct recover *recover, const struct dwarf_function *functi
 	recover->code.is_decided = true;
 }
 
+/* Through the stack pointer, or through rbp where that holds the frame. */
+static bool is_frame_access(struct recover *recover, uint64_t va)
+{
+	const struct insn_abi *abi = insn_abi(recover->decoder);
+	size_t at = code_find(&recover->code, va), room;
+	const struct insn *insn = NULL;
+	unsigned cfa_reg;
+	int64_t cfa_off;
+	struct insn decoded;
+
+	if (at != SIZE_MAX) {
+		insn = &recover->code.insns.data[at];
+	} else {
+		const uint8_t *bytes = elf_bytes_at(recover->main, va, &room);
+
+		if (!bytes || !insn_decode(recover->decoder, bytes, room, va, &decoded))
+			return false;
+		insn = &decoded;
+	}
+	if (!insn->mem_count || insn->mems[0].segment != INSN_FLAT)
+		return false;
+	if (insn->mems[0].base == abi->stack)
+		return true;
+	return insn->mems[0].base == abi->frame &&
+	       frame_cfa_at(recover->frame, va, &cfa_reg, &cfa_off) &&
+	       cfa_reg == abi->frame;
+}
+
 /* Names and fields of a decision. */
 static void spell(struct recover *recover, const struct decision *decision,
 		  struct answer *answer)
@@ -115,6 +143,7 @@ static void spell(struct recover *recover, const struct decision *decision,
 	answer->verdict = decision->verdict;
 	answer->access = decision->access;
 	answer->width = decision->width;
+	answer->is_frame = is_frame_access(recover, decision->va);
 	answer->type = answer->path = "";
 	if (!verdict_is_claim(answer->verdict))
 		return;
@@ -193,7 +222,10 @@ void recover_at(struct recover *recover, uint64_t va, bool skid,
 struct sweep {
 	struct recover *recover;
 	recover_fn each;
+	recover_progress_fn progress;
 	void *ctx;
+	uint64_t lo, hi; /* the share */
+	size_t done, total;
 	bool is_stopped;
 	VEC(struct decision) later; /* of cold parts, behind the current function */
 };
@@ -211,6 +243,10 @@ static void sweep_gap(struct sweep *sweep, uint64_t lo, uint64_t hi)
 {
 	struct recover *recover = sweep->recover;
 	size_t room;
+
+	lo = lo > sweep->lo ? lo : sweep->lo;
+	hi = hi < sweep->hi ? hi : sweep->hi;
+
 	const uint8_t *bytes = lo < hi ? elf_bytes_at(recover->main, lo, &room) : NULL;
 
 	if (!bytes)
@@ -238,6 +274,11 @@ struct part {
 	uint64_t lo, hi;
 	uint32_t function;
 	bool is_first; /* has the entry: the function is analysed here */
+};
+
+struct parts {
+	struct part *data;
+	size_t count, room;
 };
 
 static int by_lo(const void *a, const void *b)
@@ -295,50 +336,100 @@ static bool is_text(const struct elf_section *section)
 	return section->type == 1 /* PROGBITS */ && strstr(section->name, "text");
 }
 
-struct err *recover_all(struct recover *recover, recover_fn each,
-			recover_progress_fn progress, void *ctx)
+static void list_parts(struct recover *recover, struct parts *parts)
 {
-	struct sweep sweep = { .recover = recover, .each = each, .ctx = ctx };
-	VEC(struct part) parts = { 0 };
-	size_t section_count, count = 0, next = 0, done = 0;
-	const struct elf_section *sections = elf_sections(recover->main, &section_count);
+	size_t count = 0;
 	const struct dwarf_function *functions =
 		recover->dwarf ? dwarf_functions(recover->dwarf, &count) : NULL;
 
 	for (size_t i = 0; i < count; i++)
 		for (uint32_t r = 0; r < functions[i].range_count; r++)
-			vec_push(&parts, ((struct part){ functions[i].ranges[r].lo,
-							 functions[i].ranges[r].hi,
-							 (uint32_t)i, !r }));
-	if (parts.count)
-		qsort(parts.data, parts.count, sizeof(*parts.data), by_lo);
-	for (size_t s = 0; s < section_count && !sweep.is_stopped; s++) {
-		uint64_t at = sections[s].va, end = at + sections[s].bytes;
+			vec_push(parts, ((struct part){ functions[i].ranges[r].lo,
+							functions[i].ranges[r].hi,
+							(uint32_t)i, !r }));
+	if (parts->count)
+		qsort(parts->data, parts->count, sizeof(*parts->data), by_lo);
+}
 
-		if (!is_text(&sections[s]) || !at)
-			continue;
-		while (next < parts.count && parts.data[next].lo < at)
-			next++;
-		for (; next < parts.count && parts.data[next].lo < end; next++) {
-			const struct part *part = &parts.data[next];
+/* Shares are cut where parts of functions begin; the outer ones have no end. */
+static void cut_share(struct sweep *sweep, const struct parts *parts, uint32_t index,
+		      uint32_t count)
+{
+	size_t first = parts->count * index / count;
+	size_t last = parts->count * (index + 1) / count;
 
-			if (sweep.is_stopped)
-				break;
-			if (part->lo < at)
-				continue; /* overlaps the one before */
-			sweep_gap(&sweep, at, part->lo);
-			if (part->is_first || !sweep_later(&sweep, part))
-				sweep_function(&sweep, part, &functions[part->function]);
-			at = part->hi;
-			done += part->is_first;
-			if (progress && part->is_first)
-				progress(ctx, done, count);
-		}
-		sweep_gap(&sweep, at, end);
+	sweep->lo = index ? UINT64_MAX : 0;
+	sweep->hi = UINT64_MAX;
+	if (index && first < parts->count)
+		sweep->lo = parts->data[first].lo;
+	if (index + 1 < count && last < parts->count)
+		sweep->hi = parts->data[last].lo;
+	for (size_t i = first; i < last; i++)
+		sweep->total += parts->data[i].is_first;
+}
+
+static void sweep_part(struct sweep *sweep, const struct part *part)
+{
+	size_t count;
+	const struct dwarf_function *functions =
+		dwarf_functions(sweep->recover->dwarf, &count);
+
+	if (part->lo < sweep->lo || part->lo >= sweep->hi)
+		return;
+	if (part->is_first || !sweep_later(sweep, part))
+		sweep_function(sweep, part, &functions[part->function]);
+	sweep->done += part->is_first;
+	if (sweep->progress && part->is_first)
+		sweep->progress(sweep->ctx, sweep->done, sweep->total);
+}
+
+static void sweep_section(struct sweep *sweep, const struct parts *parts, size_t *next,
+			  const struct elf_section *section)
+{
+	uint64_t at = section->va, end = at + section->bytes;
+
+	while (*next < parts->count && parts->data[*next].lo < at)
+		++*next;
+	for (; *next < parts->count && parts->data[*next].lo < end; ++*next) {
+		const struct part *part = &parts->data[*next];
+
+		if (sweep->is_stopped)
+			break;
+		if (part->lo < at)
+			continue; /* overlaps the one before */
+		sweep_gap(sweep, at, part->lo);
+		sweep_part(sweep, part);
+		at = part->hi;
 	}
+	sweep_gap(sweep, at, end);
+}
+
+struct err *recover_share(struct recover *recover, uint32_t index, uint32_t count,
+			  recover_fn each, recover_progress_fn progress, void *ctx)
+{
+	struct sweep sweep = {
+		.recover = recover, .each = each, .progress = progress, .ctx = ctx
+	};
+	struct parts parts = { 0 };
+	size_t section_count, next = 0;
+	const struct elf_section *sections = elf_sections(recover->main, &section_count);
+
+	if (index >= count)
+		return err_new(ERR_INVALID, "share %u of %u", index, count);
+	list_parts(recover, &parts);
+	cut_share(&sweep, &parts, index, count);
+	for (size_t s = 0; s < section_count && !sweep.is_stopped; s++)
+		if (is_text(&sections[s]) && sections[s].va)
+			sweep_section(&sweep, &parts, &next, &sections[s]);
 	vec_fini(&parts);
 	vec_fini(&sweep.later);
 	return NULL;
+}
+
+struct err *recover_all(struct recover *recover, recover_fn each,
+			recover_progress_fn progress, void *ctx)
+{
+	return recover_share(recover, 0, 1, each, progress, ctx);
 }
 
 struct field_list {

@@ -59,8 +59,18 @@ struct err *recover_all(struct recover *recover, recover_fn each,
 			recover_progress_fn progress, void *ctx);
 
 /**
+ * recover_share() - the share @index of @count of the same, a range of addresses.
+ * All shares together give what recover_all() gives, each answer once; @done and @total
+ * of @progress are functions of the share.
+ * Errors: as recover_all(); ERR_INVALID when @index is not below @count.
+ */
+struct err *recover_share(struct recover *recover, uint32_t index, uint32_t count,
+			  recover_fn each, recover_progress_fn progress, void *ctx);
+
+/**
  * recover_type() - layout of a type by the name an answer gave.
- * Leaf fields in order of offset, arrays as one field "a[]", anonymous members dropped.
+ * Leaf fields in order of offset, arrays as one field "a[]", bit-fields "a:3@5" (width
+ * and first bit), anonymous members dropped.
  * @ret_fields: borrowed until recover_close(). Return false when the name is unknown.
  */
 bool recover_type(struct recover *recover, const struct answer *answer,

@@ -189,6 +189,8 @@ static void add_answer(struct batch *batch, const struct answer *given, bool ski
 	batch->bytes += bytes;
 	if ((unsigned)given->verdict < VERDICTS)
 		batch->stats.by_verdict[given->verdict]++;
+	if ((unsigned)given->verdict < VERDICTS && given->is_frame)
+		batch->stats.by_verdict_stack[given->verdict]++;
 	batch->stats.claims += verdict_is_claim(given->verdict);
 	batch->stats.memory_instructions++;
 	vec_push(&batch->answers, fact);
@@ -212,12 +214,14 @@ static void each_progress(void *ctx, size_t done, size_t total)
 		batch_send(batch, true);
 }
 
-struct err *answers_module(const struct answers_job *job, struct recover *recover)
+struct err *answers_module(const struct answers_job *job, struct recover *recover,
+			   uint32_t index, uint32_t count)
 {
 	struct batch batch;
 
 	batch_init(&batch, job, recover);
-	struct err *err = recover_all(recover, each_answer, each_progress, &batch);
+	struct err *err =
+		recover_share(recover, index, count, each_answer, each_progress, &batch);
 
 	if (!err) {
 		batch.done = batch.total;

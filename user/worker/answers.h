@@ -27,12 +27,13 @@ struct answers_job {
 };
 
 /**
- * answers_sites(), answers_module() - all replies of the job, the last one included.
+ * answers_sites(), answers_module() (share @index of @count) - all replies of the job, the last one included.
  * Errors: those of recover_all(), to be sent by the caller; and ERR_CLOSED.
  */
 struct err *answers_sites(const struct answers_job *job, struct recover *recover,
 			  const struct message_sites *sites);
-struct err *answers_module(const struct answers_job *job, struct recover *recover);
+struct err *answers_module(const struct answers_job *job, struct recover *recover,
+			   uint32_t index, uint32_t count);
 
 /* answers_type_id() - stable hash of name, size and members. */
 uint64_t answers_type_id(const struct fact_type *type, const struct fact_field *fields,

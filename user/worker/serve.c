@@ -19,6 +19,7 @@
 #include "job/message.h"
 #include "worker/answers.h"
 #include "worker/fetch.h"
+#include "worker/listing.h"
 #include "worker/probes.h"
 #include "worker/sandbox.h"
 #include "worker/table.h"
@@ -270,9 +271,37 @@ static struct err *do_module(struct server *server, const struct channel_message
 	TRY(module_recover(module, &recover));
 	if (!recover)
 		return err_new(ERR_UNSUPPORTED, "the module has no file");
+	if (vas.count != 0 && vas.count != 2)
+		return err_new(ERR_FORMAT, "module: no share");
+	uint64_t index = vas.count ? vas.vas[0] : 0, count = vas.count ? vas.vas[1] : 1;
+
+	if (count > UINT32_MAX || index >= count)
+		return err_new(ERR_FORMAT, "module: no such share");
 	return answers_module(&(struct answers_job){ server->channel, message->job,
 						     vas.module_id, JOB_MODULE },
-			      recover);
+			      recover, (uint32_t)index, (uint32_t)count);
+}
+
+static struct err *do_listing(struct server *server,
+			      const struct channel_message *message, struct wire *in)
+{
+	struct job_reply answer = { .kind = JOB_LISTING };
+	struct module_elf elf;
+	struct symbols *symbols;
+	struct message_vas vas;
+
+	TRY(message_read_vas(in, server->arena, &vas));
+	struct module *module = table_find(server->table, vas.module_id);
+
+	if (!module)
+		return unknown_module(vas.module_id);
+	if (vas.count != 2)
+		return err_new(ERR_FORMAT, "listing: no range");
+	TRY(module_elf(module, &elf));
+	TRY(module_symbols(module, &symbols));
+	TRY(listing_make(elf.main, symbols, server->arena,
+			 &(struct listing_range){ vas.vas[0], vas.vas[1] }, &answer));
+	return reply(server, message->job, &answer);
 }
 
 static struct err *do_probes(struct server *server, const struct channel_message *message,
@@ -320,6 +349,7 @@ static const struct {
 	[JOB_SITES] = { do_sites, false },
 	[JOB_MODULE] = { do_module, false },
 	[JOB_DEBUG_FILE] = { do_debug_file, true },
+	[JOB_LISTING] = { do_listing, false },
 	[JOB_PROBES] = { do_probes, false },
 };
 

@@ -18,11 +18,12 @@ static const struct fact_answer answers[] = {
 	  11,
 	  1,
 	  { 0x1000, 0xffc, VERDICT_DWARF, ACCESS_BOTH, 4, "struct a", 24, -8, "v[]", 8,
-	    16, 0.75 } },
+	    16, 0.75, true } },
 	{ 5,
 	  0,
 	  0,
-	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0 } },
+	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0,
+	    false } },
 };
 
 static const struct resolve_site places[] = {
@@ -58,6 +59,10 @@ static struct job_reply sample(enum job_kind kind)
 		{ 9, 0, 0, "", "", "", 0, 0 },
 	};
 	static const struct fact_frame frames[] = { { 1, 2 }, { 0, UINT64_MAX } };
+	static const struct job_insn insns[] = {
+		{ 16, 3, true, "mov rax, [rdi]", "/a.c", 7 },
+		{ 19, 1, false, "ret", "", 0 },
+	};
 	struct job_reply reply = { .kind = kind };
 
 	switch (kind) {
@@ -89,7 +94,12 @@ static struct job_reply sample(enum job_kind kind)
 		reply.sites.done = 3;
 		reply.sites.total = 4;
 		reply.sites.stats.by_verdict[VERDICT_DWARF] = 17;
+		reply.sites.stats.by_verdict_stack[VERDICT_DWARF] = 5;
 		reply.sites.stats.peak_bytes = 1ull << 40;
+		break;
+	case JOB_LISTING:
+		reply.listing.data = insns;
+		reply.listing.count = 2;
 		break;
 	case JOB_DEBUG_FILE:
 		break;
@@ -136,6 +146,7 @@ static void an_answer_keeps_its_sign_and_its_confidence(void **state)
 	const struct fact_answer *answer = &back.sites.answers.answers[0];
 
 	assert_int_equal(answer->answer.offset, -8);
+	assert_true(answer->answer.is_frame);
 	assert_true(answer->answer.confidence == 0.75);
 	assert_string_equal(answer->answer.type, "struct a");
 	assert_int_equal(answer->skid, 1);

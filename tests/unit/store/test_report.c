@@ -169,20 +169,21 @@ static void shares_have_the_denominator_that_they_name(void **state)
 	/* type samples share_of_all share_of_typed loads stores mean_cycles dram remote
 	 * tlb_miss hitm provenance confidence bytes type_id */
 	check_report(db, "types", NULL, 0,
-		     "struct a 60 0.600 0.750 60 0 - 0 0 0 0 dwarf 0.500 16 1\n"
-		     "struct b 20 0.200 0.250 20 0 - 0 0 0 0 local 0.500 16 2\n");
+		     "struct a 60 0.600 0.750 60 0 - 60 0 0 0 0 0 0 dwarf 0.500 16 1\n"
+		     "struct b 20 0.200 0.250 20 0 - 20 0 0 0 0 0 0 local 0.500 16 2\n");
 	/* type field offset samples share_of_all share_of_type ... */
 	check_report(db, "fields", NULL, 0,
-		     "struct a x 0 50 0.500 0.833 50 0 - 0 0 0 0 dwarf 0.500 1\n"
-		     "struct b ? 0 20 0.200 1.000 20 0 - 0 0 0 0 local 0.500 2\n"
-		     "struct a y 8 10 0.100 0.167 10 0 - 0 0 0 0 join 0.500 1\n");
+		     "struct a x 0 50 0.500 0.833 50 0 - 50 0 0 0 0 0 0 dwarf 0.500 1\n"
+		     "struct b ? 0 20 0.200 1.000 20 0 - 20 0 0 0 0 0 0 local 0.500 2\n"
+		     "struct a y 8 10 0.100 0.167 10 0 - 10 0 0 0 0 0 0 join 0.500 1\n");
 	/* function module samples share_of_all typed share_typed loads stores cycles
 	 * top_type file function_va module_id */
-	check_report(db, "functions", NULL, 0,
-		     "get;it redis 80 0.800 80 1.000 80 0 - struct a - 16 "
-		     "-81985529216486896\n"
-		     "redis+0x1c redis 15 0.150 0 0.000 15 0 - - - - -81985529216486896\n"
-		     "redis+0x20 redis 5 0.050 0 0.000 0 0 - - - - -81985529216486896\n");
+	check_report(
+		db, "functions", NULL, 0,
+		"get;it redis 80 0.800 80 1.000 80 0 - 80 0 0 0 0 0 0 struct a - 16 "
+		"-81985529216486896\n"
+		"redis+0x1c redis 15 0.150 0 0.000 15 0 - 15 0 0 0 0 0 0 - - - -81985529216486896\n"
+		"redis+0x20 redis 5 0.050 0 0.000 0 0 - 5 0 0 0 0 0 0 - - - -81985529216486896\n");
 	check_report(db, "coverage", NULL, 0,
 		     "dwarf 1 50 0.500 a variable's location at this instruction\n"
 		     "local 1 20 0.200 data flow inside the basic block\n"
@@ -226,7 +227,7 @@ static void parameters_select_and_absent_ones_do_not(void **state)
 	check_report(db, "types", since, 1, "");
 	check_report(db, "types", other, 1, "");
 	check_report(db, "types", this, 5,
-		     "struct a 60 0.600 0.750 60 0 - 0 0 0 0 dwarf 0.500 16 1\n");
+		     "struct a 60 0.600 0.750 60 0 - 60 0 0 0 0 0 0 dwarf 0.500 16 1\n");
 	db_close(db);
 }
 
@@ -234,10 +235,11 @@ static void every_report_runs_on_an_empty_database(void **state)
 {
 	struct place *place = *state;
 	CLEANUP(arena_free) struct arena *arena = arena_new();
-	static const char *const must[] = { "coverage", "fields",  "functions",
-					    "loss",	"modules", "processes",
-					    "runs",	"stacks",  "status",
-					    "types" };
+	static const char *const must[] = { "annotate",	 "coverage", "fields",
+					    "functions", "layout",   "layouts",
+					    "loss",	 "modules",  "places",
+					    "processes", "runs",     "stacks",
+					    "status",	 "types" };
 	size_t count = 0;
 
 	db_close(open_for(place->path, DB_WRITE));

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_SOURCE_H
+#define CLI_SOURCE_H
+
+/*
+ * Lines of source files, where these are still there and readable. Their names come from
+ * debug information: only regular files are opened, and only text is given out.
+ */
+
+#include <stdint.h>
+
+#include "core/cleanup.h"
+
+#define SOURCE_MAX_BYTES \
+	(16 * 1024 * 1024)   /* of one file; larger ones count as missing */
+#define SOURCE_MAX_FILES 256 /* opened at all */
+
+struct sources;
+
+struct sources *sources_new(void);
+void sources_free(struct sources *sources); /* NULL is fine */
+CLEANUP_DEFINE(sources_free, struct sources *)
+
+/* source_line() - allocated, without indentation and newline; NULL when there is none. */
+char *source_line(struct sources *sources, const char *path, uint32_t line);
+
+#endif
