@@ -27,11 +27,11 @@ static const struct fact_answer answers[] = {
 	  11,
 	  0,
 	  { 0x1000, 0xffc, VERDICT_DWARF, ACCESS_BOTH, 4, "struct a", 24, -8, "v[]", 8,
-	    16, 0.75 } },
+	    16, 0.75, true } },
 	{ 5,
 	  0,
 	  0,
-	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0 } },
+	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0, false } },
 };
 static const struct cache_key key = { 0x1234, 0x99 };
 

@@ -249,8 +249,8 @@ static void the_layout_of_an_answered_type_lists_its_leaves(void **state)
 		const char *path;
 		uint64_t offset, bytes;
 	} truth[] = {
-		{ "id", 0, 8 },		 { "flags", 8, 1 },  { "state", 8, 1 },
-		{ "lines[]", 16, 64 },	 { "first", 80, 8 }, { "box.width", 88, 2 },
+		{ "id", 0, 8 },		 { "flags:3@0", 8, 1 }, { "state:5@3", 8, 1 },
+		{ "lines[]", 16, 64 },	 { "first", 80, 8 },	{ "box.width", 88, 2 },
 		{ "box.height", 90, 2 },
 	};
 
