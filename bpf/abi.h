@@ -182,6 +182,7 @@ ABI_CHECK(abi_tick, 48 + 24 + 136 + 512 + 512);
  * map `probes`, its counters are the entries slot * cpus + cpu of `probe_counts`.
  */
 #define ABI_MAX_SLOTS	   2048
+#define ABI_CALIBRATE_SLOT (ABI_MAX_SLOTS - 1) /* passes the filter always */
 #define ABI_FETCH_DEREFS   4
 #define ABI_PROBE_WHENS	   2
 #define ABI_NAME_MAX	   128

@@ -605,7 +605,7 @@ static __always_inline int on_hit(struct pt_regs *ctx)
 	__sync_fetch_and_add(&count->hits, 1);
 	struct task_state *state = NULL;
 
-	if (probe->verb && is_wanted())
+	if (probe->verb && (slot == ABI_CALIBRATE_SLOT || is_wanted()))
 		state = bpf_task_storage_get(&states, bpf_get_current_task_btf(), NULL,
 					     BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (state) {

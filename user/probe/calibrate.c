@@ -152,28 +152,13 @@ struct err *calibrate_run(const struct loader *loader, struct calibration *ret_c
 					.key = { .value = arg },
 					.when[0] = { .value = arg, .op = ABI_OP_GE } };
 	const struct probe_fds *fds = loader_fds(loader);
-	uint32_t zero = 0, pid = (uint32_t)getpid();
-	struct abi_filter was, filter;
-	uint8_t one = 1;
 
 #if !defined(__x86_64__)
 	return err_new(ERR_UNSUPPORTED, "calibrate: not on this kind of CPU");
 #endif
-	if (bpf_map_lookup_elem(fds->fd[PROBE_FD_FILTER], &zero, &was))
-		return err_errno(errno, "calibrate: read the filter");
-	filter = was;
-	filter.flags |= ABI_FILTER_PIDS;
-	bool is_self = !bpf_map_delete_elem(fds->fd[PROBE_FD_SELF_PIDS], &pid);
-
 	TRY(set_plan(fds, &plan));
-	bpf_map_update_elem(fds->fd[PROBE_FD_TARGET_PIDS], &pid, &one, BPF_ANY);
-	bpf_map_update_elem(fds->fd[PROBE_FD_FILTER], &zero, &filter, BPF_ANY);
 	struct err *err = measure_all(loader, ret_cost);
 
-	bpf_map_update_elem(fds->fd[PROBE_FD_FILTER], &zero, &was, BPF_ANY);
-	bpf_map_delete_elem(fds->fd[PROBE_FD_TARGET_PIDS], &pid);
-	if (is_self)
-		bpf_map_update_elem(fds->fd[PROBE_FD_SELF_PIDS], &pid, &one, BPF_ANY);
 	if (!err)
 		err = set_plan(fds, &(struct abi_probe){ 0 });
 	return err;

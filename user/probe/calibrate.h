@@ -10,7 +10,7 @@
 #include "probe/loader.h"
 
 /* The slot that measuring uses; slots_put() never gives it away. */
-#define CALIBRATE_SLOT (ABI_MAX_SLOTS - 1)
+#define CALIBRATE_SLOT ABI_CALIBRATE_SLOT
 
 enum calibrate_kind {
 	CALIBRATE_EMULATED, /* on a push, nop, call or jump: no single step */
@@ -25,7 +25,7 @@ struct calibration {
 };
 
 /**
- * calibrate_run() - about 50 ms. Meanwhile this process passes the filter.
+ * calibrate_run() - about 50 ms. Nothing is sampled or emitted for it.
  * Errors: those of attach_open(); ERR_UNSUPPORTED on machines other than x86-64.
  */
 struct err *calibrate_run(const struct loader *loader, struct calibration *ret_cost);
