@@ -31,7 +31,8 @@ static const struct fact_answer answers[] = {
 	{ 5,
 	  0,
 	  0,
-	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0, false } },
+	  { 0x2000, 0x2000, VERDICT_NO_TYPE, ACCESS_LOAD, 8, "", 0, 0, "", 0, 0, 0,
+	    false } },
 };
 static const struct cache_key key = { 0x1234, 0x99 };
 
