@@ -184,7 +184,11 @@ struct err *cache_read(int fd, const struct cache_key *key, job_done_fn done, vo
 	    memcmp(&reading.header.key, key, sizeof(*key)) ||
 	    reading.header.bytes != (uint64_t)st.st_size - sizeof(reading.header))
 		return err_new(ERR_FORMAT, "not the entry that its name says");
-	reading.frame = frame = mem_alloc(JOB_MAX_FRAME + FRAME_BYTES);
+	size_t room = JOB_MAX_FRAME;
+
+	if (reading.header.bytes < room) /* no reply is larger than all of them */
+		room = reading.header.bytes;
+	reading.frame = frame = mem_alloc(room + FRAME_BYTES);
 	TRY(read_all(&reading, NULL, NULL));
 	return read_all(&reading, done, ctx);
 }
