@@ -193,6 +193,13 @@ static const char *framework_of(void *ctx, uint32_t slot)
 
 /* Opening. */
 
+/* Until uprobes have proved themselves on every framework, somebody must ask for them: by
+ * the setting, or by naming spec files. */
+static bool wants_specs(const struct config *config)
+{
+	return !strcmp(config->specs, "on") || getenv("ASSAY_SPEC_PATH");
+}
+
 static struct err *start_probes(struct session *session)
 {
 	const struct config *config = session->config.config;
@@ -200,6 +207,7 @@ static struct err *start_probes(struct session *session)
 		.access_hz = (uint32_t)config->rate_hz,
 		.tick_hz = (uint32_t)config->tick_hz,
 		.no_ticks = config->tick_hz == 0,
+		.no_probes = !wants_specs(config),
 		.ring_bytes = config->ring_bytes,
 		.stack_bytes = (uint32_t)config->stack_bytes,
 		.self_pids = { (uint32_t)getpid(), (uint32_t)getppid() },
@@ -290,9 +298,7 @@ static void build_probes(struct session *session)
 					.sink = session->config.store,
 					.run_id = session->run_id };
 
-	/* Until uprobes have proved themselves on every framework, somebody must ask for
-	 * them: by the setting, or by naming spec files. */
-	if (strcmp(session->config.config->specs, "on") && !getenv("ASSAY_SPEC_PATH"))
+	if (!wants_specs(session->config.config))
 		return;
 	struct err *err = probes_new(&probes, &session->probes);
 

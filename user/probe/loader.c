@@ -157,8 +157,14 @@ static void choose_probe(struct loader *loader, const struct probe_config *confi
 
 	loader->is_multi =
 		!config->no_multi && kernel_has("bpf_uprobe_multi_link_attach");
-	bpf_program__set_autoload(skeleton->progs.probe_multi, loader->is_multi);
-	bpf_program__set_autoload(skeleton->progs.probe_perf, !loader->is_multi);
+	bool wanted = !config->no_probes;
+
+	bpf_program__set_autoload(skeleton->progs.probe_multi,
+				  wanted && loader->is_multi);
+	bpf_program__set_autoload(skeleton->progs.probe_perf,
+				  wanted && !loader->is_multi);
+	bpf_program__set_autoload(skeleton->progs.context_fork, wanted);
+	bpf_program__set_autoload(skeleton->progs.context_exit, wanted);
 	if (loader->is_multi)
 		bpf_program__set_expected_attach_type(
 			skeleton->progs.probe_multi,
