@@ -37,7 +37,7 @@ struct setting {
 static const struct setting settings[] = {
 	{ "sampling", "target", SET_TEXT, AT(target), "all", 0, 0,
 	  "all, pid:NUMBER (with children), cgroup:PATH, service:UNIT" },
-	{ "sampling", "rate", SET_NUMBER, AT(rate_hz), "199", 1, 20000,
+	{ "sampling", "rate", SET_NUMBER, AT(rate_hz), "99", 1, 20000,
 	  "access samples per second and CPU" },
 	{ "sampling", "tick_rate", SET_NUMBER, AT(tick_hz), "99", 0, 1000,
 	  "CPU ticks with stacks per second and CPU; 0 for none" },

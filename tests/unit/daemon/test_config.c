@@ -78,7 +78,7 @@ static void a_bad_file_names_its_line_and_changes_nothing(void **state)
 		if (!strstr(err->text, bad[i].word) || !strstr(err->text, bad[i].line))
 			fail_msg("case %zu: %s", i, err->text);
 		assert_string_equal(config.target, "all");
-		assert_int_equal(config.rate_hz, 199);
+		assert_int_equal(config.rate_hz, 99);
 		err_free(err);
 	}
 }
