@@ -11,8 +11,9 @@
 
 #include "bpf/fetch.bpf.h"
 
-#define MAX_REQUESTS 65536
-#define MAX_KEYS     131072
+#define MAX_REQUESTS  65536
+#define MAX_KEYS      131072
+#define MAX_PROCESSES 32768
 
 enum space { SPACE_REQUEST = 1, SPACE_WORK, SPACE_CLIENT, SPACE_BATCH, SPACE_WAIT };
 
@@ -41,6 +42,15 @@ struct {
 	__type(key, struct name_key);
 	__type(value, struct name_value);
 } keys SEC(".maps");
+
+/* Who has keys: the process ids whose end there is something to forget at. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, __u32);
+	__type(value, __u32);
+} key_owners SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);

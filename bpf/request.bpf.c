@@ -223,6 +223,15 @@ static __always_inline void call_span(struct task_state *state, __u64 span_id)
 
 /* Keys. */
 
+static __always_inline long key_own(__u32 pid)
+{
+	__u32 one = 1;
+
+	if (bpf_map_lookup_elem(&key_owners, &pid))
+		return 0;
+	return bpf_map_update_elem(&key_owners, &pid, &one, BPF_ANY);
+}
+
 static __noinline long key_put(struct task_state *state, const struct abi_probe *probe,
 			       __u32 space, __u64 id)
 {
@@ -234,7 +243,7 @@ static __noinline long key_put(struct task_state *state, const struct abi_probe 
 	struct name_key key;
 
 	key_fill(&key, probe, space, hit->key);
-	if (!bpf_map_update_elem(&keys, &key, &value, BPF_ANY))
+	if (!key_own(key.pid) && !bpf_map_update_elem(&keys, &key, &value, BPF_ANY))
 		return 0;
 	hit->flags |= ABI_HIT_UNTRACKED;
 	count_dropped(hit->slot);
@@ -672,23 +681,31 @@ static long key_forget(void *map, struct name_key *key, struct name_value *value
 
 	if (key->space == SPACE_REQUEST || key->space == SPACE_BATCH)
 		request_end(state, id, ABI_HIT_LEFT);
+	else if (key->space == SPACE_WORK)
+		work_unref(state, id);
 	bpf_map_delete_elem(map, key);
 	return 0;
 }
 
-/* The last of a thread: its open calls never return, and what it served loses it. */
+/*
+ * The last of a thread: its open calls never return, and what it served loses it. The
+ * thread that forgets the keys of its process may never have met a probe itself; of
+ * several that end at once, one does it: the one whose delete succeeds.
+ */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(context_exit, struct task_struct *task)
 {
-	struct task_state *state =
-		bpf_task_storage_get(&states, bpf_get_current_task_btf(), NULL, 0);
+	struct task_struct *current = bpf_get_current_task_btf();
+	struct task_state *state = bpf_task_storage_get(&states, current, NULL, 0);
 	__u32 pid = task->tgid;
 
-	if (!state)
+	if (state) {
+		calls_drop(state, ~0ull, 0);
+		context_set(state, 0, 0);
+	}
+	if (task->signal->live.counter || bpf_map_delete_elem(&key_owners, &pid))
 		return 0;
-	calls_drop(state, ~0ull, 0);
-	context_set(state, 0, 0);
-	if (!task->signal->live.counter)
+	if (bpf_task_storage_get(&states, current, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		bpf_for_each_map_elem(&keys, key_forget, &pid, 0);
 	return 0;
 }

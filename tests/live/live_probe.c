@@ -335,6 +335,11 @@ static size_t entries_of(const struct rig *rig, enum probe_fd map)
 	return count;
 }
 
+static size_t open_at(const struct rig *rig)
+{
+	return entries_of(rig, PROBE_FD_KEYS) + entries_of(rig, PROBE_FD_REQUESTS);
+}
+
 static void a_process_that_dies_leaves_nothing_open(void **state)
 {
 	struct probed probed;
@@ -347,7 +352,8 @@ static void a_process_that_dies_leaves_nothing_open(void **state)
 		usleep(1000);
 	assert_true(entries_of(&probed.rig, PROBE_FD_REQUESTS) > 0);
 	kill(probed.fixture.pid, SIGKILL);
-	usleep(300000);
+	for (int tries = 0; tries < 1000 && open_at(&probed.rig); tries++)
+		usleep(10000);
 	assert_int_equal(entries_of(&probed.rig, PROBE_FD_KEYS), 0);
 	assert_int_equal(entries_of(&probed.rig, PROBE_FD_REQUESTS), 0);
 	rig_finish(&probed.rig);
