@@ -59,6 +59,7 @@ struct server {
 	struct loader *loader;
 	VEC(struct attached) attached;
 	uint32_t last_id;
+	bool is_paused;
 	int status;
 	int file_fd; /* that came with the request, -1 none */
 	char request[FDPASS_MAX_BYTES];
@@ -213,6 +214,8 @@ static struct err *do_attach(struct server *server, struct wire *in,
 		return err_new(ERR_LIMIT, "more than %d attachments",
 			       BROKER_MAX_ATTACHMENTS);
 	TRY(attach_open(server->loader, &request, &item.attachment));
+	if (server->is_paused)
+		err_free(attach_pause(item.attachment, true));
 	item.id = ++server->last_id;
 	vec_push(&server->attached, item);
 	wire_put_u32(&out->bytes, item.id);
@@ -335,7 +338,10 @@ static struct err *on_pause(void *ctx, int signal)
 {
 	struct server *server = ctx;
 
-	return server->loader ? loader_pause(server->loader, signal == SIGUSR1) : NULL;
+	server->is_paused = signal == SIGUSR1;
+	vec_each(&server->attached, item)
+		TRY(attach_pause(item->attachment, server->is_paused));
+	return server->loader ? loader_pause(server->loader, server->is_paused) : NULL;
 }
 
 static struct err *on_child(void *ctx, int signal)

@@ -9,6 +9,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,18 +36,30 @@ struct link_create {
 };
 
 struct attachment {
+	struct loader_probe program;
+	struct attach_request request; /* of its own: to attach again after a pause */
 	VEC(int) links;
 	VEC(int) events; /* perf events that links hold on to */
 };
+
+static void close_links(struct attachment *attachment)
+{
+	vec_each(&attachment->links, fd)
+		close(*fd);
+	vec_each(&attachment->events, fd)
+		close(*fd);
+	vec_clear(&attachment->links);
+	vec_clear(&attachment->events);
+}
 
 void attach_close(struct attachment *attachment)
 {
 	if (!attachment)
 		return;
-	vec_each(&attachment->links, fd)
-		close(*fd);
-	vec_each(&attachment->events, fd)
-		close(*fd);
+	close_links(attachment);
+	if (attachment->request.file_fd >= 0)
+		close(attachment->request.file_fd);
+	free((void *)attachment->request.points);
 	vec_fini(&attachment->links);
 	vec_fini(&attachment->events);
 	free(attachment);
@@ -60,9 +73,9 @@ static struct err *refused(int errnum, const struct attach_request *request)
 	return err_errno(errnum, "attach %zu probes", request->count);
 }
 
-static struct err *attach_multi(struct attachment *attachment, int prog_fd,
-				const struct attach_request *request)
+static struct err *attach_multi(struct attachment *attachment)
 {
+	const struct attach_request *request = &attachment->request;
 	CLEANUP(free) uint64_t *offsets = mem_array(request->count, sizeof(*offsets));
 	CLEANUP(free) uint64_t *semaphores = mem_array(request->count, sizeof(*offsets));
 	CLEANUP(free) uint64_t *cookies = mem_array(request->count, sizeof(*cookies));
@@ -75,7 +88,7 @@ static struct err *attach_multi(struct attachment *attachment, int prog_fd,
 		cookies[i] = request->points[i].slot;
 	}
 	struct link_create attr = {
-		.prog_fd = (uint32_t)prog_fd,
+		.prog_fd = (uint32_t)attachment->program.fd,
 		.attach_type = TRACE_UPROBE_MULTI,
 		.multi = { .path = (uintptr_t)path,
 			   .offsets = (uintptr_t)offsets,
@@ -108,10 +121,10 @@ static struct err *read_pmu(uint32_t *ret_type, uint32_t *ret_bit)
 	return NULL;
 }
 
-static struct err *attach_one(struct attachment *attachment, int prog_fd,
-			      const struct perf_event_attr *attr,
-			      const struct attach_request *request, uint32_t slot)
+static struct err *attach_one(struct attachment *attachment,
+			      const struct perf_event_attr *attr, uint32_t slot)
 {
+	const struct attach_request *request = &attachment->request;
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .perf_event.bpf_cookie = slot);
 	int event = pmu_open(attr, request->pid ? (int)request->pid : -1,
 			     request->pid ? -1 : 0, -1);
@@ -119,7 +132,7 @@ static struct err *attach_one(struct attachment *attachment, int prog_fd,
 	if (event < 0)
 		return refused(-event, request);
 	vec_push(&attachment->events, event);
-	int link = bpf_link_create(prog_fd, event, BPF_PERF_EVENT, &opts);
+	int link = bpf_link_create(attachment->program.fd, event, BPF_PERF_EVENT, &opts);
 
 	if (link < 0)
 		return refused(-link, request);
@@ -127,9 +140,9 @@ static struct err *attach_one(struct attachment *attachment, int prog_fd,
 	return NULL;
 }
 
-static struct err *attach_each(struct attachment *attachment, int prog_fd,
-			       const struct attach_request *request)
+static struct err *attach_each(struct attachment *attachment)
 {
+	const struct attach_request *request = &attachment->request;
 	struct perf_event_attr attr = { .size = sizeof(attr) };
 	char path[32];
 	uint32_t bit;
@@ -141,17 +154,42 @@ static struct err *attach_each(struct attachment *attachment, int prog_fd,
 		attr.probe_offset = request->points[i].offset;
 		attr.config = (request->is_return ? 1ull << bit : 0) |
 			      request->points[i].semaphore_off << 32;
-		TRY(attach_one(attachment, prog_fd, &attr, request,
-			       request->points[i].slot));
+		TRY(attach_one(attachment, &attr, request->points[i].slot));
 	}
 	return NULL;
+}
+
+static struct err *open_links(struct attachment *attachment)
+{
+	return attachment->program.is_multi ? attach_multi(attachment)
+					    : attach_each(attachment);
+}
+
+struct err *attach_pause(struct attachment *attachment, bool pause)
+{
+	if (pause) {
+		close_links(attachment);
+		return NULL;
+	}
+	return attachment->links.count ? NULL : open_links(attachment);
+}
+
+/* A copy of @request that outlives it. */
+static struct err *keep_request(struct attachment *attachment,
+				const struct attach_request *request)
+{
+	size_t bytes = request->count * sizeof(*request->points);
+
+	attachment->request = *request;
+	attachment->request.points = memcpy(mem_alloc(bytes), request->points, bytes);
+	attachment->request.file_fd = fcntl(request->file_fd, F_DUPFD_CLOEXEC, 3);
+	return attachment->request.file_fd < 0 ? err_errno(errno, "attach: keep the file")
+					       : NULL;
 }
 
 struct err *attach_open(const struct loader *loader, const struct attach_request *request,
 			struct attachment **ret_attachment)
 {
-	struct loader_probe program = loader_probe(loader);
-
 	if (!request->count || request->count > ATTACH_MAX_POINTS)
 		return err_new(ERR_LIMIT, "%zu probes at once, of 1 to %d",
 			       request->count, ATTACH_MAX_POINTS);
@@ -163,10 +201,9 @@ struct err *attach_open(const struct loader *loader, const struct attach_request
 	CLEANUP(attach_close)
 	struct attachment *attachment = mem_alloc(sizeof(*attachment));
 
-	if (program.is_multi)
-		TRY(attach_multi(attachment, program.fd, request));
-	else
-		TRY(attach_each(attachment, program.fd, request));
+	attachment->program = loader_probe(loader);
+	TRY(keep_request(attachment, request));
+	TRY(open_links(attachment));
 	*ret_attachment = take(attachment);
 	return NULL;
 }

@@ -44,6 +44,9 @@ struct attachment;
  */
 struct err *attach_open(const struct loader *loader, const struct attach_request *request,
 			struct attachment **ret_attachment);
+/* attach_pause() - off, or on again at the same places; on the second time changes nothing.
+ * Errors: as attach_open(). */
+struct err *attach_pause(struct attachment *attachment, bool pause);
 /* attach_close() - returns when no program of ours runs there any more; NULL is fine. */
 void attach_close(struct attachment *attachment);
 CLEANUP_DEFINE(attach_close, struct attachment *)
