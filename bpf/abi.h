@@ -270,6 +270,7 @@ enum abi_verb {
 	ABI_RELEASE,
 	ABI_LEVEL,    /* a gauge */
 	ABI_COST_ADD, /* @amount of the thing @name, charged to the current request */
+	ABI_REFUSE,   /* an attempt to acquire that got nothing */
 	ABI_VERBS,
 };
 
@@ -283,6 +284,7 @@ enum abi_probe_flags {
 	ABI_PROBE_PAIRED = 2,
 	ABI_PROBE_BY_FRAME = 8, /* @sp_delta counts from the frame pointer, rbp */
 	ABI_PROBE_ONCE = 4, /* a begin whose key is open already is the same request */
+	ABI_PROBE_KEYED = 16, /* the key, here or at the begin, says whose doing it is */
 };
 
 enum abi_mode { ABI_MODE_NONE, ABI_SHARED, ABI_EXCLUSIVE };
@@ -349,14 +351,17 @@ struct abi_span {
 };
 ABI_CHECK(abi_span, 48 + 80);
 
-/* Likewise; the name is the object's or, for COST_ADD, the thing's. */
+/*
+ * Likewise; the name is the object's or, for COST_ADD, the thing's. @amount: 1 where the
+ * probe has none, but for waits: there it is the key of the one who is waited for, or 0.
+ */
 struct abi_resource {
 	struct abi_head head;
 	__u64 resource_id;
 	__u64 object;
 	__u64 amount;
 	__u64 begin_ns; /* WAIT_END, and RELEASE of a paired call: of the begin */
-	__u64 cpu_ns;	/* of the current request until now */
+	__u64 key;	/* whose doing: of a KEYED probe; 0: the thread's */
 	__u64 name_id;
 	__u16 verb;
 	__u16 flags;

@@ -70,6 +70,15 @@ static __noinline void span_tell(struct task_state *state, const struct abi_prob
 
 #define RESOURCE_OFFSET (sizeof(struct abi_span) - sizeof(struct abi_resource))
 
+static __always_inline __u64 amount_of(const struct hit *hit,
+				       const struct abi_probe *probe)
+{
+	if (has(&probe->amount) || probe->verb == ABI_WAIT_BEGIN ||
+	    probe->verb == ABI_WAIT_END)
+		return hit->amount;
+	return 1;
+}
+
 static __noinline void resource_tell(struct task_state *state,
 				     const struct abi_probe *probe)
 {
@@ -83,7 +92,8 @@ static __noinline void resource_tell(struct task_state *state,
 	record->head.method_id = state->method_id;
 	record->resource_id = probe->resource_id;
 	record->object = hit->object;
-	record->amount = hit->amount;
+	record->amount = amount_of(hit, probe);
+	record->key = probe->flags & ABI_PROBE_KEYED ? hit->key : 0;
 	record->begin_ns = hit->begin_ns;
 	record->name_id = hit->name_id;
 	record->verb = probe->verb;

@@ -165,6 +165,8 @@ static struct abi_probe plain_probe(const struct builder *build,
 		abi.method_id = fetch_name_id(probe->name_text);
 	if (probe->once)
 		abi.flags |= ABI_PROBE_ONCE;
+	if (probe->key.kind && probe->resource)
+		abi.flags |= ABI_PROBE_KEYED;
 	return abi;
 }
 

@@ -13,6 +13,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "model/resource.h"
 #include "probe/spec_yaml.h"
 
 _Static_assert(SPEC_MAX_STOPS == ABI_NAME_STOPS, "stops");
@@ -62,6 +63,7 @@ static const struct verb verbs[] = {
 	{ "resource.use", ABI_USE, 0, true },
 	{ "resource.release", ABI_RELEASE, 0, true },
 	{ "resource.level", ABI_LEVEL, 0, true },
+	{ "resource.refuse", ABI_REFUSE, 0, true },
 	{ "cost.add", ABI_COST_ADD, 0, false },
 };
 
@@ -349,6 +351,25 @@ static struct err *load_probe(struct loader *loader, const struct yaml_probe *fr
 	return check_moment(probe);
 }
 
+static struct err *load_words(const struct yaml_resource *from,
+			      struct spec_resource *resource)
+{
+	int kind = from->kind ? resource_kind_parse(from->kind) : RESOURCE_OTHER;
+	int key = from->key ? resource_key_parse(from->key) : KEY_THREAD;
+	const char *names = from->names ? from->names : "object";
+
+	if (kind < 0)
+		return err_new(ERR_INVALID, "kind: there is no '%s'", from->kind);
+	if (key < 0)
+		return err_new(ERR_INVALID, "key: there is no '%s'", from->key);
+	if (strcmp(names, "object") && strcmp(names, "task"))
+		return err_new(ERR_INVALID, "names: is 'object' or 'task'");
+	resource->kind = (uint8_t)kind;
+	resource->key = (uint8_t)key;
+	resource->names_task = !strcmp(names, "task");
+	return NULL;
+}
+
 static struct err *load_resources(struct loader *loader, struct spec_variant *variant)
 {
 	const struct yaml_variant *from = loader->from;
@@ -369,7 +390,14 @@ static struct err *load_resources(struct loader *loader, struct spec_variant *va
 				      resource->title ? resource->title : resource->name),
 			.unit = copy(loader, resource->unit),
 			.capacity = resource->capacity,
+			.pinned_by = copy(loader, resource->pinned_by),
+			.feeds = copy(loader, resource->feeds),
+			.advice = copy(loader, resource->advice),
+			.has_stale = resource->stale,
+			.stale = resource->stale ? *resource->stale : 0,
 		};
+		TRY(err_wrap(load_words(resource, &resources[i]), "resource %s",
+			     resource->name));
 	}
 	variant->resources = resources;
 	variant->resource_count = from->resources_count;

@@ -85,6 +85,13 @@ struct spec_resource {
 	const char *name, *title;
 	const char *unit;  /* "bytes", "pages", ...; NULL: pieces */
 	uint64_t capacity; /* 0 unknown */
+	uint8_t kind;	   /* enum resource_kind */
+	uint8_t key;	   /* enum resource_key: what the keys of its probes are */
+	bool names_task;   /* names of its probes are the task's, not the object's */
+	const char *pinned_by, *feeds; /* other resources; or NULL */
+	const char *advice;	       /* what one would try; or NULL */
+	bool has_stale;
+	int64_t stale; /* the level of a place that is taken but idle */
 };
 
 struct spec_variant {

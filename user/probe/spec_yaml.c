@@ -96,9 +96,18 @@ static const cyaml_schema_field_t probe_fields[] = {
 };
 
 static const cyaml_schema_field_t resource_fields[] = {
-	WORD(struct yaml_resource, name), TEXT(struct yaml_resource, title),
+	WORD(struct yaml_resource, name),
+	TEXT(struct yaml_resource, title),
 	TEXT(struct yaml_resource, unit),
+	TEXT(struct yaml_resource, kind),
+	TEXT(struct yaml_resource, key),
+	TEXT(struct yaml_resource, names),
+	TEXT(struct yaml_resource, pinned_by),
+	TEXT(struct yaml_resource, feeds),
+	TEXT(struct yaml_resource, advice),
 	CYAML_FIELD_UINT("capacity", CYAML_FLAG_OPTIONAL, struct yaml_resource, capacity),
+	CYAML_FIELD_INT_PTR("stale", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+			    struct yaml_resource, stale),
 	CYAML_FIELD_END
 };
 

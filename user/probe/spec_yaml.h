@@ -31,8 +31,9 @@ struct yaml_probe {
 };
 
 struct yaml_resource {
-	char *name, *title, *unit;
+	char *name, *title, *unit, *kind, *key, *names, *pinned_by, *feeds, *advice;
 	uint64_t capacity;
+	int64_t *stale;
 };
 
 struct yaml_variant {
