@@ -3,7 +3,7 @@
 $B/bench/%: tools/bench/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,BENCH) $(CC) -D_GNU_SOURCE $(CFLAGS) $< -o $@ -lm
-bench-build: $B/bench/slices $B/fixture/gcc-O2/server
+bench-build: $B/bench/slices
 bench: all bench-build
 	B=$B tools/bench/overhead
 .PHONY: bench bench-build

@@ -3,8 +3,9 @@
  * What does sampling cost a server? A machine whose speed drifts by a quarter cannot be
  * asked with a few pairs of long runs, so time is cut into slices shorter than the drift:
  *
- *	slices compare COMMAND-SOCKET REQUEST FIELD AGENT-PID SERVER-PID [SLICE-MS CAP-S]
+ *	slices compare PORT AGENT-PID SERVER-PID [SLICE-MS CAP-S]
  *	slices interrupt
+ *	slices trap
  *
  * A block is four slices in the order 1 2 2 1, which cancels a linear drift, and gives one
  * number: the log of throughput in the 2s over the 1s. In a test block the agent samples
@@ -19,14 +20,21 @@
  * interrupts and programs of the sampling are charged to whom they interrupt, so the
  * second shows their price too, without the noise of who else wants the CPU.
  *
- * Throughput is a counter that the server gives when REQUEST and a newline is sent to it:
- * the first number after FIELD in the answer ("" for the first of all).
+ * Throughput is what clients have acknowledged of the server's answers: the bytes of all
+ * established TCP connections of PORT, from the kernel's sock_diag. It needs nothing of the
+ * server, and holds for a load whose connections stay and whose answers are of a kind.
  *
- * `interrupt` measures what one cpu-clock sample costs without any BPF program.
+ * `interrupt` measures what one cpu-clock sample costs without any BPF program, `trap` one
+ * uprobe on a nop likewise.
  */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
 #include <linux/perf_event.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
 #include <math.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -38,7 +46,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -47,6 +54,8 @@
 #define SETTLE_MS   30
 #define WANTED	    0.01
 #define REPLY_BYTES 65536
+#define MAX_FAMILY  512
+#define TCP_ALIVE   1 /* TCP_ESTABLISHED */
 
 struct series {
 	double log_ratio[MAX_BLOCKS];
@@ -58,8 +67,8 @@ struct interval {
 };
 
 struct target {
-	const char *request, *field;
-	int fd;
+	int fd; /* of the kernel's sock_diag */
+	uint16_t port;
 	pid_t agent, server;
 };
 
@@ -92,73 +101,113 @@ static void pause_ms(double ms)
 		;
 }
 
-static int connect_unix(const char *path)
+static void ask_sockets(const struct target *target, int family)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct {
+		struct nlmsghdr head;
+		struct inet_diag_req_v2 request;
+	} message = { .head = { .nlmsg_len = sizeof(message),
+				.nlmsg_type = SOCK_DIAG_BY_FAMILY,
+				.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		      .request = { .sdiag_family = (uint8_t)family,
+				   .sdiag_protocol = IPPROTO_TCP,
+				   .idiag_ext = 1 << (INET_DIAG_INFO - 1),
+				   .idiag_states = 1 << TCP_ALIVE } };
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		die("socket path is too long");
-	strcpy(address.sun_path, path);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)))
-		die(path);
-	return fd;
+	if (send(target->fd, &message, sizeof(message), 0) != sizeof(message))
+		die("ask for the sockets");
+}
+
+/* Bytes that the peer of one socket has acknowledged. */
+static double acked_of(const struct nlmsghdr *head, uint16_t port)
+{
+	const struct inet_diag_msg *socket = NLMSG_DATA(head);
+	int left = (int)(head->nlmsg_len - NLMSG_LENGTH(sizeof(*socket)));
+
+	if (ntohs(socket->id.idiag_sport) != port)
+		return 0;
+	for (struct nlattr *item = (void *)(socket + 1); left >= NLA_HDRLEN &&
+							 item->nla_len >= NLA_HDRLEN &&
+							 item->nla_len <= left;) {
+		struct tcp_info info = { 0 };
+		size_t bytes = item->nla_len - NLA_HDRLEN;
+
+		if (item->nla_type == INET_DIAG_INFO) {
+			memcpy(&info, (char *)item + NLA_HDRLEN,
+			       bytes < sizeof(info) ? bytes : sizeof(info));
+			return (double)info.tcpi_bytes_acked;
+		}
+		left -= NLA_ALIGN(item->nla_len);
+		item = (void *)((char *)item + NLA_ALIGN(item->nla_len));
+	}
+	return 0;
 }
 
 /* The server's counter and the moment it was read. */
 static double read_counter(const struct target *target, double *ret_time)
 {
-	static char text[REPLY_BYTES];
-	size_t got = 0;
-	char line[256];
-	int length = snprintf(line, sizeof(line), "%s\n", target->request);
+	static char text[REPLY_BYTES] __attribute__((aligned(NLMSG_ALIGNTO)));
+	double sum = 0;
 
-	if (write(target->fd, line, (size_t)length) != length)
-		die("ask the server");
-	for (;;) {
-		ssize_t n = read(target->fd, text + got, sizeof(text) - 1 - got);
+	*ret_time = now();
+	for (int i = 0; i < 2; i++) {
+		ask_sockets(target, i ? AF_INET6 : AF_INET);
+		for (bool is_done = false; !is_done;) {
+			ssize_t got = recv(target->fd, text, sizeof(text), 0);
 
-		if (n <= 0)
-			die("the server's answer");
-		got += (size_t)n;
-		text[got] = 0;
-
-		char *at = strstr(text, target->field);
-
-		at = at ? at + strlen(target->field) : NULL;
-		at = at ? at + strcspn(at, "0123456789") : NULL;
-		if (at && *at && strchr(at, '\n')) {
-			*ret_time = now();
-			return strtod(at, NULL);
+			if (got <= 0)
+				die("the kernel's list of sockets");
+			for (struct nlmsghdr *head = (void *)text; NLMSG_OK(head, got);
+			     head = NLMSG_NEXT(head, got)) {
+				if (head->nlmsg_type == NLMSG_ERROR)
+					die("sock_diag");
+				if (head->nlmsg_type == SOCK_DIAG_BY_FAMILY)
+					sum += acked_of(head, target->port);
+				is_done |= head->nlmsg_type == NLMSG_DONE;
+			}
 		}
 	}
+	return sum;
 }
 
-/* An answer may be longer than the field: what is left is dropped before the next one. */
-static void drain(const struct target *target)
+/* The server and the processes that it started, and those that these started. */
+static int family_of(pid_t first, pid_t family[MAX_FAMILY])
 {
-	char text[4096];
+	int count = 1;
 
-	while (recv(target->fd, text, sizeof(text), MSG_DONTWAIT) > 0)
-		;
+	family[0] = first;
+	for (int i = 0; i < count; i++) {
+		char path[64];
+		int pid;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)family[i],
+			 (int)family[i]);
+		FILE *file = fopen(path, "r");
+
+		while (file && count < MAX_FAMILY && fscanf(file, "%d", &pid) == 1)
+			family[count++] = pid;
+		if (file)
+			fclose(file);
+	}
+	return count;
 }
 
-/* Seconds on a CPU of all threads of the server, to the nanosecond. */
-static double server_cpu_s(const struct target *target)
+/* Seconds on a CPU of all threads of a process, to the nanosecond; 0 when it is gone. */
+static double process_cpu_s(pid_t pid)
 {
 	char path[300];
 	double sum = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->server);
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	DIR *folder = opendir(path);
 
 	if (!folder)
-		die("the server's threads");
+		return 0;
 	for (struct dirent *entry; (entry = readdir(folder));) {
 		unsigned long long on_ns = 0;
 
-		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/schedstat",
-			 (int)target->server, entry->d_name);
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/schedstat", (int)pid,
+			 entry->d_name);
 		FILE *file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
 
 		if (file && fscanf(file, "%llu", &on_ns) == 1)
@@ -167,6 +216,16 @@ static double server_cpu_s(const struct target *target)
 			fclose(file);
 	}
 	closedir(folder);
+	return sum;
+}
+
+static double server_cpu_s(const struct target *target)
+{
+	static pid_t family[MAX_FAMILY];
+	double sum = 0;
+
+	for (int i = family_of(target->server, family); i-- > 0;)
+		sum += process_cpu_s(family[i]);
 	return sum;
 }
 
@@ -179,12 +238,10 @@ static struct rates rates_of_slice(const struct target *target, int ms, bool sam
 		die("signal the agent");
 	*was = sampling;
 	pause_ms(SETTLE_MS);
-	drain(target);
 
 	double first = read_counter(target, &begin), cpu_s = server_cpu_s(target);
 
 	pause_ms(ms);
-	drain(target);
 
 	double last = read_counter(target, &end);
 
@@ -354,22 +411,87 @@ static int interrupt_cost(void)
 	return 0;
 }
 
+/* A nop, which the kernel emulates, comes first. */
+__attribute__((noipa, patchable_function_entry(1))) static void probed(void)
+{
+	__asm__ volatile("" : : : "memory");
+}
+
+/* Where an address of this program is in its file, by the kernel's own word. */
+static uint64_t file_offset_of(uint64_t addr)
+{
+	char line[600];
+	FILE *maps = fopen("/proc/self/maps", "r");
+
+	while (maps && fgets(line, sizeof(line), maps)) {
+		unsigned long long start, end, offset;
+
+		if (sscanf(line, "%llx-%llx %*s %llx", &start, &end, &offset) == 3 &&
+		    addr >= start && addr < end) {
+			fclose(maps);
+			return addr - start + offset;
+		}
+	}
+	die("the place of our own code");
+	return 0;
+}
+
+static double ns_per_call(void)
+{
+	double begin = now();
+	int calls = 20000;
+
+	for (int i = 0; i < calls; i++)
+		probed();
+	return (now() - begin) / calls * 1e9;
+}
+
+static int trap_cost(void)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .disabled = 1 };
+	FILE *type = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
+	static struct series series;
+
+	if (!type || fscanf(type, "%u", &attr.type) != 1)
+		die("the kernel's uprobe PMU");
+	fclose(type);
+	attr.uprobe_path = (uintptr_t) "/proc/self/exe";
+	attr.probe_offset = file_offset_of((uintptr_t)probed);
+
+	double without = ns_per_call();
+	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+
+	if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_ENABLE, 0))
+		die("a probe on ourselves");
+	while (series.count < 60)
+		series.log_ratio[series.count++] = log(ns_per_call() - without);
+
+	struct interval cost = interval_of(&series);
+
+	printf("trap_ns\t%.0f\nlow\t%.0f\nhigh\t%.0f\n", cost.middle, cost.low,
+	       cost.high);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "interrupt"))
 		return interrupt_cost();
-	if (argc < 7 || strcmp(argv[1], "compare")) {
-		fprintf(stderr, "usage: slices compare SOCKET REQUEST FIELD AGENT-PID "
-				"SERVER-PID [SLICE-MS CAP-S] | interrupt\n");
+	if (argc == 2 && !strcmp(argv[1], "trap"))
+		return trap_cost();
+	if (argc < 5 || strcmp(argv[1], "compare")) {
+		fprintf(stderr, "usage: slices compare PORT AGENT-PID SERVER-PID "
+				"[SLICE-MS CAP-S] | interrupt | trap\n");
 		return 2;
 	}
-	struct target target = { .request = argv[3],
-				 .field = argv[4],
-				 .fd = connect_unix(argv[2]),
-				 .agent = atoi(argv[5]),
-				 .server = atoi(argv[6]) };
-	int slice_ms = argc > 7 ? atoi(argv[7]) : 400;
+	struct target target = { .fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG),
+				 .port = (uint16_t)atoi(argv[2]),
+				 .agent = atoi(argv[3]),
+				 .server = atoi(argv[4]) };
+	int slice_ms = argc > 5 ? atoi(argv[5]) : 400;
 
+	if (target.fd < 0)
+		die("the kernel's sock_diag");
 	return compare(&target, slice_ms > 1000 ? 1000 : slice_ms,
-		       argc > 8 ? atof(argv[8]) : 1200);
+		       argc > 6 ? atof(argv[6]) : 1200);
 }
