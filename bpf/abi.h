@@ -283,7 +283,7 @@ enum abi_probe_flags {
 	 */
 	ABI_PROBE_PAIRED = 2,
 	ABI_PROBE_BY_FRAME = 8, /* @sp_delta counts from the frame pointer, rbp */
-	ABI_PROBE_ONCE = 4, /* a begin whose key is open already is the same request */
+	ABI_PROBE_ONCE = 4,   /* a begin whose key is open already is the same request */
 	ABI_PROBE_KEYED = 16, /* the key, here or at the begin, says whose doing it is */
 };
 
@@ -370,7 +370,8 @@ struct abi_resource {
 	__u8 mode;
 	__u8 scope;
 	__u8 temperature;
-	__u8 pad[5];
+	__u8 pad;
+	__u32 count; /* USE, COST_ADD: hits added up in @amount, since @begin_ns; else 1 */
 };
 ABI_CHECK(abi_resource, 48 + 64);
 

@@ -103,6 +103,7 @@ static __noinline void resource_tell(struct task_state *state,
 	record->mode = probe->mode;
 	record->scope = probe->scope;
 	record->temperature = probe->temperature;
+	record->count = 1;
 	if (record_put(state, ABI_RESOURCE, RESOURCE_OFFSET))
 		count_dropped(state->hit.slot);
 }

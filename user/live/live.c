@@ -457,17 +457,21 @@ static void on_tick(struct live *live, const struct event *event)
 void live_feed(struct live *live, const struct event *event)
 {
 	static void (*const handlers[ABI_KINDS])(struct live *, const struct event *) = {
-		[ABI_TASK] = on_task,	  [ABI_MMAP] = on_mmap, [ABI_MODULE] = on_module,
-		[ABI_ACCESS] = on_access, [ABI_TICK] = on_tick, [ABI_SPAN] = span_feed,
-		[ABI_LOSS] = on_loss,
+		[ABI_TASK] = on_task,	  [ABI_MMAP] = on_mmap,
+		[ABI_MODULE] = on_module, [ABI_ACCESS] = on_access,
+		[ABI_TICK] = on_tick,	  [ABI_SPAN] = span_feed,
+		[ABI_LOSS] = on_loss,	  [ABI_RESOURCE] = resource_feed,
 	};
 	uint32_t kind = event->head.kind;
+	bool is_observed = kind == ABI_TASK || kind == ABI_SPAN || kind == ABI_RESOURCE;
 
 	live->stats.events++;
 	if (kind >= ABI_KINDS || !handlers[kind])
 		return;
 	losses_seen(live->losses, event->head.time_ns, kind);
 	handlers[kind](live, event);
+	if (is_observed && live->ops.observe)
+		live->ops.observe(live->ctx, event);
 }
 
 /* Flush. */

@@ -75,6 +75,9 @@ struct live_ops {
 	bool (*eager)(void *ctx, const char *path);
 	/* The spec that a probe's slot belongs to: "redis"; borrowed. NULL: none. */
 	const char *(*framework)(void *ctx, uint32_t slot);
+	/* TASK, SPAN and RESOURCE events, in the order in which live took them: for who
+	 * keeps a model of requests and resources. Borrowed. NULL: nobody. */
+	void (*observe)(void *ctx, const struct event *event);
 };
 
 struct live_config {

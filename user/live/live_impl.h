@@ -64,6 +64,7 @@ void sample_retry(struct live *live, uint64_t now_ns);
 struct spans *spans_new(void);
 void spans_free(struct spans *spans); /* NULL is fine */
 void span_feed(struct live *live, const struct event *event);
+void resource_feed(struct live *live, const struct event *event);
 void span_flush(struct live *live, uint64_t now_ns, uint64_t before_bucket_ns);
 
 /* tick.c */

@@ -229,16 +229,33 @@ static void on_closed(struct live *live, const struct abi_span *span)
 	map_del(live->spans->late, &span->span_id);
 }
 
-#define UNREAD (ABI_HIT_NO_KEY | ABI_HIT_NO_NAME | ABI_HIT_NO_AMOUNT | ABI_HIT_NO_WHEN)
+#define UNREAD                                                                      \
+	(ABI_HIT_NO_KEY | ABI_HIT_NO_OBJECT | ABI_HIT_NO_NAME | ABI_HIT_NO_AMOUNT | \
+	 ABI_HIT_NO_WHEN)
+
+static void count_flags(struct live *live, const struct abi_head *head, uint32_t flags)
+{
+	if (flags & UNREAD)
+		lose(live, head->time_ns, head->kind, LOSS_UNREAD);
+	if (flags & ABI_HIT_UNTRACKED)
+		lose(live, head->time_ns, head->kind, LOSS_CONTEXT);
+}
+
+/* What they mean is the business of who observes; here they are counted. */
+void resource_feed(struct live *live, const struct event *event)
+{
+	const struct abi_resource *resource = &event->resource;
+
+	count_flags(live, &resource->head, resource->flags);
+	if (resource->flags & ABI_HIT_NO_BEGIN)
+		lose(live, resource->head.time_ns, ABI_RESOURCE, LOSS_NO_BEGIN);
+}
 
 void span_feed(struct live *live, const struct event *event)
 {
 	const struct abi_span *span = &event->span;
 
-	if (span->flags & UNREAD)
-		lose(live, span->head.time_ns, ABI_SPAN, LOSS_UNREAD);
-	if (span->flags & ABI_HIT_UNTRACKED)
-		lose(live, span->head.time_ns, ABI_SPAN, LOSS_CONTEXT);
+	count_flags(live, &span->head, span->flags);
 	switch (span->verb) {
 	case ABI_REQUEST_BEGIN:
 	case ABI_CLIENT_BEGIN:

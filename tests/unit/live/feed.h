@@ -42,6 +42,7 @@ struct machine {
 	VEC(struct asked) processes, modules;
 	VEC(struct live_range) ranges; /* of the last unwind */
 	size_t unwinds, kernel_frames;
+	uint32_t observed[ABI_KINDS];
 	struct live *live;
 	uint64_t now_ns;
 	/* Called from within want_process or want_module, to answer at once. */
@@ -100,11 +101,19 @@ static inline void machine_unwind(void *ctx, const struct live_tick *tick)
 		vec_push(&machine->ranges, tick->ranges[i]);
 }
 
+static inline void machine_observe(void *ctx, const struct event *event)
+{
+	struct machine *machine = ctx;
+
+	machine->observed[event->head.kind]++;
+}
+
 static inline struct machine *machine_new(bool unwinds)
 {
 	struct live_config config = { .run_id = 1, .boot_id = BOOT };
 	struct live_ops ops = { .want_process = machine_want_process,
 				.want_module = machine_want_module,
+				.observe = machine_observe,
 				.unwind = unwinds ? machine_unwind : NULL };
 	struct machine *machine = mem_alloc(sizeof(*machine));
 

@@ -179,6 +179,34 @@ static void a_flood_is_thinned_and_the_weights_make_up_for_it(void **state)
 	assert_true(kept_weight > 2800 && kept_weight < 5400);
 }
 
+static void resource(struct machine *machine, uint16_t flags)
+{
+	struct event event = { .path = "", .name = "" };
+
+	event.resource.head = head_of(machine, ABI_RESOURCE, SERVER_PID, S);
+	event.resource.verb = ABI_WAIT_END;
+	event.resource.flags = flags;
+	live_feed(machine->live, &event);
+}
+
+static void resources_are_shown_to_who_observes_and_their_gaps_counted(void **state)
+{
+	CLEANUP(machine_free) struct machine *machine = machine_new(false);
+
+	(void)state;
+	begin(machine, 1, "GET");
+	resource(machine, 0);
+	resource(machine, ABI_HIT_NO_BEGIN);
+	resource(machine, ABI_HIT_NO_OBJECT | ABI_HIT_NO_AMOUNT);
+	resource(machine, ABI_HIT_UNTRACKED);
+	flush(machine);
+	assert_int_equal(machine->observed[ABI_SPAN], 1);
+	assert_int_equal(machine->observed[ABI_RESOURCE], 4);
+	assert_int_equal(lost_for(machine, LOSS_NO_BEGIN), 1);
+	assert_int_equal(lost_for(machine, LOSS_UNREAD), 1);
+	assert_int_equal(lost_for(machine, LOSS_CONTEXT), 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -187,6 +215,8 @@ int main(void)
 		cmocka_unit_test(work_that_never_ends_does_not_hold_a_request_back),
 		cmocka_unit_test(what_is_missing_is_counted),
 		cmocka_unit_test(a_flood_is_thinned_and_the_weights_make_up_for_it),
+		cmocka_unit_test(
+			resources_are_shown_to_who_observes_and_their_gaps_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
