@@ -73,7 +73,13 @@ static uint64_t hash_text_or_null(const char *text, uint64_t seed)
 	return hash_bytes(text ? text : "", text ? strlen(text) : 0, seed);
 }
 
-static uint64_t content_hash(const struct dtype *type)
+/* Of what a type refers to, its content: ids depend on who was asked for first. */
+static uint64_t hash_of(const struct dtypes *types, uint32_t id)
+{
+	return id == DTYPE_UNRESOLVED ? id : dtype_at(types, id)->hash;
+}
+
+static uint64_t content_hash(const struct dtypes *types, const struct dtype *type)
 {
 	uint64_t head[] = { type->kind,
 			    type->bytes,
@@ -86,7 +92,7 @@ static uint64_t content_hash(const struct dtype *type)
 
 	/* The definition of an incomplete type is found later: no part of what it is. */
 	if (!is_struct && type->kind != DTYPE_INCOMPLETE)
-		head[5] = type->target;
+		head[5] = hash_of(types, type->target);
 	if (!type->name)
 		head[6] = type->line;
 
@@ -99,9 +105,12 @@ static uint64_t content_hash(const struct dtype *type)
 		hash = hash_text_or_null(member->name,
 					 hash_bytes(shape, sizeof(shape), hash));
 	}
-	if (type->kind == DTYPE_FUNCTION && type->member_count)
-		hash = hash_bytes(type->params, type->member_count * sizeof(uint32_t),
-				  hash);
+	for (uint32_t i = 0; type->kind == DTYPE_FUNCTION && i < type->member_count;
+	     i++) {
+		uint64_t param = hash_of(types, type->params[i]);
+
+		hash = hash_bytes(&param, sizeof(param), hash);
+	}
 	return hash;
 }
 
@@ -143,7 +152,7 @@ static void own(struct dtypes *types, struct dtype *type)
 
 uint32_t dtype_add(struct dtypes *types, const struct dtype *type)
 {
-	uint64_t hash = content_hash(type);
+	uint64_t hash = content_hash(types, type);
 	bool is_new;
 	uint32_t *slot = map_put(types->by_hash, &hash, &is_new);
 

@@ -79,19 +79,18 @@ static void index_function(struct dwarf_file *file, Dwarf_Die *die, uint32_t uni
 static void add_global(struct dwarf_file *file, Dwarf_Die *die,
 		       const struct dwarf_place *place)
 {
-	struct dwarf_global global = { .va = (uint64_t)place->offset };
+	struct known_global known = { .global = { .va = (uint64_t)place->offset },
+				      .ref = ref_of(die) };
 
 	if (file->globals.count + file->tls.count >= DWARF_MAX_GLOBALS)
 		return;
-	if (place->where == DWARF_AT_ADDRESS && !global.va)
+	if (place->where == DWARF_AT_ADDRESS && !known.global.va)
 		return;
-	global.type = dtype_whole(file->types, dwarf_type_of(file, die));
-	global.name = dwarf_any_name(die);
+	known.global.name = dwarf_any_name(die);
 	if (place->where == DWARF_IN_TLS)
-		vec_push(&file->tls, global);
+		vec_push(&file->tls, known);
 	else if (place->where == DWARF_AT_ADDRESS)
-		vec_push(&file->globals, global);
-	file->is_sorted = false;
+		vec_push(&file->globals, known);
 }
 
 static void index_variable(struct dwarf_file *file, Dwarf_Die *die)
@@ -217,6 +216,8 @@ static void sort_functions(struct dwarf_file *file)
 	qsort(file->owners.data, file->owners.count, sizeof(*file->owners.data), by_lo);
 }
 
+static void sort_globals(struct dwarf_file *file, struct known_globals *globals);
+
 static struct err *open_dwarf(const struct elf_file *file, Dwarf **ret_dwarf)
 {
 	TRY(elf_check_debug(file));
@@ -250,6 +251,9 @@ struct err *dwarf_open(const struct elf_file *main, const struct elf_file *debug
 		index_units(file, file->alt);
 	index_units(file, file->dwarf);
 	sort_functions(file);
+	file->generation = 1;
+	sort_globals(file, &file->globals);
+	sort_globals(file, &file->tls);
 	*ret_file = take(file);
 	return NULL;
 }
@@ -263,6 +267,8 @@ void dwarf_close(struct dwarf_file *file)
 	vec_fini(&file->units);
 	vec_fini(&file->globals);
 	vec_fini(&file->tls);
+	vec_fini(&file->statics);
+	vec_fini(&file->tls_statics);
 	map_free(file->type_of_die);
 	map_free(file->definitions);
 	map_free(file->protos);
@@ -392,71 +398,94 @@ void dwarf_unit_types(struct dwarf_file *file, uint32_t unit, dwarf_type_fn each
 
 static int by_global_va(const void *a, const void *b)
 {
-	const struct dwarf_global *x = a, *y = b;
+	const struct known_global *x = a, *y = b;
 
-	return x->va < y->va ? -1 : x->va > y->va;
+	return x->global.va < y->global.va ? -1 : x->global.va > y->global.va;
+}
+
+static void type_global(struct dwarf_file *file, struct known_global *known)
+{
+	Dwarf_Die die = dwarf_die_of(&known->ref);
+
+	if (known->generation == file->generation)
+		return;
+	known->global.type = dtype_whole(file->types, dwarf_type_of(file, &die));
+	known->generation = file->generation;
 }
 
 /* Declared in one unit with less than another knows: the larger type is the variable. */
-static size_t sort_globals(struct dtypes *types, struct dwarf_global *all, size_t count)
+static void sort_globals(struct dwarf_file *file, struct known_globals *globals)
 {
+	struct known_global *all = globals->data;
 	size_t kept = 0;
 
-	if (count)
-		qsort(all, count, sizeof(*all), by_global_va);
-	for (size_t i = 0; i < count; i++) {
-		if (!kept || all[kept - 1].va != all[i].va)
+	globals->is_sorted = true;
+	if (globals->count)
+		qsort(all, globals->count, sizeof(*all), by_global_va);
+	for (size_t i = 0; i < globals->count; i++) {
+		type_global(file, &all[i]);
+		all[i].bytes = dtype_get(file->types, all[i].global.type)->bytes;
+		if (!kept || all[kept - 1].global.va != all[i].global.va)
 			all[kept++] = all[i];
-		else if (dtype_get(types, all[i].type)->bytes >
-			 dtype_get(types, all[kept - 1].type)->bytes)
+		else if (all[i].bytes > all[kept - 1].bytes)
 			all[kept - 1] = all[i];
 	}
-	return kept;
+	globals->count = kept;
 }
 
-static const struct dwarf_global *covering(struct dtypes *types,
-					   const struct dwarf_global *all, size_t count,
-					   uint64_t va, uint64_t *ret_offset)
+static const struct dwarf_global *covering(struct dwarf_file *file,
+					   struct known_globals *globals, uint64_t va,
+					   uint64_t *ret_offset)
 {
-	size_t lo = 0, hi = count;
+	size_t lo = 0, hi;
 
-	while (lo < hi) {
+	if (!globals->is_sorted)
+		sort_globals(file, globals);
+	for (hi = globals->count; lo < hi;) {
 		size_t middle = lo + (hi - lo) / 2;
 
-		if (all[middle].va <= va)
+		if (globals->data[middle].global.va <= va)
 			lo = middle + 1;
 		else
 			hi = middle;
 	}
-	for (size_t i = lo, tries = 0; i > 0 && tries < 2; i--, tries++)
-		if (va - all[i - 1].va < dtype_get(types, all[i - 1].type)->bytes) {
-			*ret_offset = va - all[i - 1].va;
-			return &all[i - 1];
-		}
-	return NULL;
-}
+	for (size_t i = lo, tries = 0; i > 0 && tries < 2; i--, tries++) {
+		struct known_global *known = &globals->data[i - 1];
 
-static void sort_all(struct dwarf_file *file)
-{
-	if (file->is_sorted)
-		return;
-	file->globals.count =
-		sort_globals(file->types, file->globals.data, file->globals.count);
-	file->tls.count = sort_globals(file->types, file->tls.data, file->tls.count);
-	file->is_sorted = true;
+		if (va - known->global.va >= known->bytes)
+			continue;
+		type_global(file, known);
+		*ret_offset = va - known->global.va;
+		return &known->global;
+	}
+	return NULL;
 }
 
 const struct dwarf_global *dwarf_global_at(struct dwarf_file *file, uint64_t va,
 					   uint64_t *ret_offset)
 {
-	sort_all(file);
-	return covering(file->types, file->globals.data, file->globals.count, va,
-			ret_offset);
+	const struct dwarf_global *global =
+		covering(file, &file->globals, va, ret_offset);
+
+	return global ? global : covering(file, &file->statics, va, ret_offset);
 }
 
 const struct dwarf_global *dwarf_tls_at(struct dwarf_file *file, uint64_t offset,
 					uint64_t *ret_offset)
 {
-	sort_all(file);
-	return covering(file->types, file->tls.data, file->tls.count, offset, ret_offset);
+	const struct dwarf_global *global =
+		covering(file, &file->tls, offset, ret_offset);
+
+	return global ? global : covering(file, &file->tls_statics, offset, ret_offset);
+}
+
+struct dtypes *dwarf_enter(struct dwarf_file *file)
+{
+	dtypes_free(file->types);
+	file->types = dtypes_new(dwarf_type_fetch, file);
+	map_clear(file->type_of_die);
+	vec_clear(&file->statics);
+	vec_clear(&file->tls_statics);
+	file->generation++;
+	return file->types;
 }

@@ -46,6 +46,14 @@ void dwarf_close(struct dwarf_file *file); /* NULL is fine */
 CLEANUP_DEFINE(dwarf_close, struct dwarf_file *)
 
 struct dtypes *dwarf_types(struct dwarf_file *file);
+/**
+ * dwarf_enter() - forget all types and local statics, to begin with another unit.
+ * What is translated afterwards then depends on what is asked, not on who asked before:
+ * structs of one shape are one type, the first one met. Ids of types, here and in
+ * prototypes and scopes, are void; dwarf_global_at() translates anew.
+ * Return: dwarf_types().
+ */
+struct dtypes *dwarf_enter(struct dwarf_file *file);
 /* dwarf_type_name() - "struct x", a typedef's name, "struct <anon:FILE:LINE>". */
 const char *dwarf_type_name(struct dwarf_file *file, uint32_t type, struct str *scratch);
 
@@ -138,7 +146,8 @@ struct dwarf_global {
 	const char *name;
 };
 
-/* dwarf_global_at() - the variable that covers @va; the offset is in @ret_offset. */
+/* dwarf_global_at() - the variable that covers @va, one of those at the top level or a
+ * local static that dwarf_scopes() met since dwarf_enter(); the offset is in @ret_offset. */
 const struct dwarf_global *dwarf_global_at(struct dwarf_file *file, uint64_t va,
 					   uint64_t *ret_offset);
 const struct dwarf_global *dwarf_tls_at(struct dwarf_file *file, uint64_t offset,

@@ -17,6 +17,21 @@ struct range_owner {
 	uint32_t function;
 };
 
+/* A variable; its type is translated when it is asked for, into the types of the unit
+ * that is entered. */
+struct known_global {
+	struct dwarf_global global;
+	struct dtype_ref ref; /* of the variable */
+	uint64_t bytes;
+	uint32_t generation; /* of global.type */
+};
+
+struct known_globals {
+	struct known_global *data; /* sorted by va once @is_sorted */
+	size_t count, room;
+	bool is_sorted;
+};
+
 /* The first definition of a struct by that name; others of another size spoil it. */
 struct definition {
 	struct dtype_ref ref;
@@ -34,10 +49,10 @@ struct dwarf_file {
 	struct map *protos;	 /* hash of the name -> struct dtype_ref */
 	VEC(struct dwarf_function) functions;
 	VEC(struct range_owner) owners;
-	VEC(struct dwarf_global) globals;
-	VEC(struct dwarf_global) tls;
+	struct known_globals globals, tls;
+	struct known_globals statics, tls_statics; /* local, met since dwarf_enter() */
+	uint32_t generation;
 	VEC(struct dtype_ref) units; /* their top DIEs; number 0 is none */
-	bool is_sorted;
 	uint32_t dies;
 };
 

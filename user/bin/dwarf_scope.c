@@ -54,25 +54,23 @@ static void add_places(struct scope_walk *walk, const struct scope *scope,
 			add_var(walk, var, &places[i], &scope->ranges[r]);
 }
 
-static void add_static(struct dwarf_file *file, const struct dwarf_var *var,
-		       const struct dwarf_place *place)
+static void add_static(struct dwarf_file *file, Dwarf_Die *die,
+		       const struct dwarf_var *var, const struct dwarf_place *place)
 {
-	struct dwarf_global global = { .va = (uint64_t)place->offset,
-				       .type = var->type,
-				       .name = var->name };
+	struct known_global known = { .global = { .va = (uint64_t)place->offset,
+						  .name = var->name },
+				      .ref = { .die = die->addr, .unit = die->cu } };
+	bool is_tls = place->where == DWARF_IN_TLS;
+	struct known_globals *statics = is_tls ? &file->tls_statics : &file->statics;
 	uint64_t offset;
 
-	if (file->globals.count + file->tls.count >= DWARF_MAX_GLOBALS)
+	if (statics->count >= DWARF_MAX_GLOBALS || (!is_tls && !known.global.va))
 		return;
-	if (place->where == DWARF_IN_TLS) {
-		if (!dwarf_tls_at(file, global.va, &offset)) {
-			vec_push(&file->tls, global);
-			file->is_sorted = false;
-		}
-	} else if (global.va && !dwarf_global_at(file, global.va, &offset)) {
-		vec_push(&file->globals, global);
-		file->is_sorted = false;
-	}
+	if (is_tls ? dwarf_tls_at(file, known.global.va, &offset)
+		   : dwarf_global_at(file, known.global.va, &offset))
+		return;
+	vec_push(statics, known);
+	statics->is_sorted = false;
 }
 
 static void add_variable(struct scope_walk *walk, Dwarf_Die *die,
@@ -101,7 +99,7 @@ static void add_variable(struct scope_walk *walk, Dwarf_Die *die,
 		count = dwarf_places(&attr, ops, count, frame, places);
 		if (count == 1 && (places[0].where == DWARF_AT_ADDRESS ||
 				   places[0].where == DWARF_IN_TLS))
-			add_static(walk->file, &var, &places[0]);
+			add_static(walk->file, die, &var, &places[0]);
 		else
 			add_places(walk, scope, &var, places, count);
 		return;

@@ -2,6 +2,7 @@
 /*
  * Opening a module, reading constants out of it, and finding out who is called.
  */
+#include "types/answer.h"
 #include "types/facts.h"
 
 #include <elf.h>
@@ -132,12 +133,44 @@ bool module_is_writable(const struct recover *recover, uint64_t va)
 
 struct unit *module_unit(struct recover *recover, uint32_t number)
 {
-	bool is_new;
-	struct unit **slot = map_put(recover->units, &number, &is_new);
+	if (!recover->unit || recover->unit->number != number)
+		module_enter(recover, number);
+	return recover->unit;
+}
 
-	if (is_new)
-		*slot = unit_new(number);
-	return *slot;
+void module_enter(struct recover *recover, uint32_t number)
+{
+	code_clear(&recover->code);
+	unit_free(recover->unit);
+	recover->unit = unit_new(number);
+	recover->types = dwarf_enter(recover->dwarf);
+}
+
+bool module_is_frame_access(struct recover *recover, uint64_t va)
+{
+	const struct insn_abi *abi = insn_abi(recover->decoder);
+	size_t at = code_find(&recover->code, va), room;
+	const struct insn *insn = NULL;
+	unsigned cfa_reg;
+	int64_t cfa_off;
+	struct insn decoded;
+
+	if (at != SIZE_MAX) {
+		insn = &recover->code.insns.data[at];
+	} else {
+		const uint8_t *bytes = elf_bytes_at(recover->main, va, &room);
+
+		if (!bytes || !insn_decode(recover->decoder, bytes, room, va, &decoded))
+			return false;
+		insn = &decoded;
+	}
+	if (!insn->mem_count || insn->mems[0].segment != INSN_FLAT)
+		return false;
+	if (insn->mems[0].base == abi->stack)
+		return true;
+	return insn->mems[0].base == abi->frame &&
+	       frame_cfa_at(recover->frame, va, &cfa_reg, &cfa_off) &&
+	       cfa_reg == abi->frame;
 }
 
 static struct err *open_files(struct recover *recover, const struct recover_files *files)
@@ -168,8 +201,8 @@ struct err *recover_open(const struct recover_files *files,
 	struct err *err;
 
 	recover->arena = arena_new();
-	recover->fields = map_new(sizeof(uint32_t), sizeof(struct type_fields));
-	recover->units = map_new(sizeof(uint32_t), sizeof(struct unit *));
+	recover->fields = map_new(sizeof(uint64_t), sizeof(struct fact_field *));
+	recover->results = map_new(sizeof(uint32_t), sizeof(struct unit_result *));
 	if (options)
 		recover->options = *options;
 	TRY(open_files(recover, files));
@@ -192,16 +225,14 @@ struct err *recover_open(const struct recover_files *files,
 
 void recover_close(struct recover *recover)
 {
-	size_t pos = 0;
-	struct unit **unit;
-
 	if (!recover)
 		return;
 	facts_free(recover->facts);
-	while (recover->units && (unit = map_next(recover->units, &pos, NULL)))
-		unit_free(*unit);
-	map_free(recover->units);
+	unit_free(recover->unit);
+	answer_forget_all(recover);
+	map_free(recover->results);
 	free(recover->by_unit);
+	free(recover->ordinals);
 	code_fini(&recover->code);
 	dwarf_close(recover->dwarf);
 	frame_close(recover->frame);

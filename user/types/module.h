@@ -47,13 +47,9 @@ struct relocated {
 	uint64_t va, value;
 };
 
-struct type_fields {
-	struct fact_field *fields;
-	size_t count;
-};
-
 struct unit;
 struct facts;
+struct sweep;
 
 struct recover {
 	struct elf_file *main, *debug, *alt;
@@ -68,10 +64,13 @@ struct recover {
 	uint64_t tls_bytes;		 /* of this module's TLS block, aligned */
 	struct code code;		 /* the function analysed last */
 	struct facts *facts;		 /* of @code; NULL before the first */
-	struct map *units;		 /* number -> struct unit pointer */
-	uint32_t *by_unit;		 /* functions, sorted by unit */
+	struct unit *unit;		 /* entered last; NULL before the first */
+	struct map *results;		 /* unit -> struct unit_result */
+	uint32_t *by_unit;		 /* functions, sorted by unit and va */
+	uint32_t *ordinals;		 /* of each function in its unit */
 	struct arena *arena;		 /* field lists given out */
-	struct map *fields;		 /* type id -> struct type_fields */
+	struct map *fields;  /* hash of a layout -> struct fact_field pointer */
+	struct sweep *sweep; /* under way; NULL: none */
 	struct str path, name;
 };
 
@@ -84,7 +83,16 @@ bool module_callee(struct recover *recover, const struct insn *insn,
 /* module_has_own_convention() - a clone whose parameters the compiler changed. */
 bool module_has_own_convention(const char *symbol);
 bool module_is_writable(const struct recover *recover, uint64_t va);
+/* module_unit() - the unit that was entered, which is @number. */
 struct unit *module_unit(struct recover *recover, uint32_t number);
+/* module_enter() - begin with another unit; nothing of the one before stays. */
+void module_enter(struct recover *recover, uint32_t number);
+/* module_is_frame_access() - through the stack pointer, or through rbp where that holds
+ * the frame. */
+bool module_is_frame_access(struct recover *recover, uint64_t va);
+
+/* recover_tick() - one more function was looked at, for progress. */
+void recover_tick(struct recover *recover);
 
 /* code_load() - decode @function, split it, read its scopes. */
 void code_load(struct recover *recover, const struct dwarf_function *function);
