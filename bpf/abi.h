@@ -285,6 +285,9 @@ enum abi_probe_flags {
 	ABI_PROBE_BY_FRAME = 8, /* @sp_delta counts from the frame pointer, rbp */
 	ABI_PROBE_ONCE = 4,   /* a begin whose key is open already is the same request */
 	ABI_PROBE_KEYED = 16, /* the key, here or at the begin, says whose doing it is */
+	ABI_PROBE_SAVE = 32,  /* the begin of a pair whose event is told at the return: it
+			      * only keeps what is known at the entry; @verb is the end's */
+	ABI_PROBE_SUM = 64,   /* USE, COST_ADD: added up in the map `sums`, no record */
 };
 
 enum abi_mode { ABI_MODE_NONE, ABI_SHARED, ABI_EXCLUSIVE };
@@ -311,11 +314,32 @@ struct abi_probe {
 };
 ABI_CHECK(abi_probe, 48 + 6 * 80);
 
+/* One cache line. */
 struct abi_probe_count {
-	__u64 hits;    /* all */
-	__u64 skipped; /* the process is none of ours, or a condition did not hold */
-	__u64 unknown; /* some expression could not be read */
-	__u64 dropped; /* no room in the ring or in a map */
+	__u64 hits;	/* all */
+	__u64 foreign;	/* the process is none of ours */
+	__u64 skipped;	/* a condition did not hold, at the begin for the end of a pair */
+	__u64 unknown;	/* some expression could not be read */
+	__u64 dropped;	/* no room in the ring or in a map */
+	__u64 unpaired; /* end of a call or key whose begin was not seen */
+	__u64 pad[2];
+};
+ABI_CHECK(abi_probe_count, 64);
+
+/* The map `sums`: what SUM probes saw, until user space takes it away. */
+struct abi_sum_key {
+	__u64 resource_id, object;
+	__u64 key; /* of a KEYED probe, else 0 */
+	__u64 method_id, name_id;
+	__u64 start_ns;
+	__u32 pid, tid;
+	__u16 slot, pad;
+	__u8 verb, mode, scope, temperature;
+};
+ABI_CHECK(abi_sum_key, 64);
+
+struct abi_sum {
+	__u64 amount, count, begin_ns; /* of the first hit */
 };
 
 enum abi_hit_flags {

@@ -9,23 +9,9 @@
  * the difference of two readings of the task's own CPU clock.
  */
 
-#include "bpf/fetch.bpf.h"
+#include "bpf/record.bpf.h"
 
-#define MAX_REQUESTS  65536
-#define MAX_KEYS      131072
-#define MAX_PROCESSES 32768
-
-enum space { SPACE_REQUEST = 1, SPACE_WORK, SPACE_CLIENT, SPACE_BATCH, SPACE_WAIT };
-
-struct name_key {
-	__u64 key;
-	__u32 pid, spec_id, space, pad;
-};
-
-struct name_value {
-	__u64 id; /* of the request, call or batch */
-	__u64 method_id, begin_ns;
-};
+#define MAX_REQUESTS 65536
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -34,23 +20,6 @@ struct {
 	__type(key, __u64);
 	__type(value, struct app_request);
 } requests SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_KEYS);
-	__type(key, struct name_key);
-	__type(value, struct name_value);
-} keys SEC(".maps");
-
-/* Who has keys: the process ids whose end there is something to forget at. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(key, __u32);
-	__type(value, __u32);
-} key_owners SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -87,50 +56,17 @@ static __always_inline __u64 cpu_of(struct task_struct *task)
 	return task->se.sum_exec_runtime + now_ns - stolen_ns - task->se.exec_start;
 }
 
-static __always_inline void key_fill(struct name_key *key, const struct abi_probe *probe,
-				     __u32 space, __u64 value)
+static __always_inline struct app_request *request_find(__u64 id)
 {
-	key->key = value;
-	key->pid = bpf_get_current_pid_tgid() >> 32;
-	key->spec_id = probe->spec_id;
-	key->space = space;
-	key->pad = 0;
-}
-
-/* Hand out state->record, which holds a span or a resource of @bytes at its end. */
-static __always_inline long record_put(struct task_state *state, __u32 kind, __u64 offset)
-{
-	__u64 bytes = sizeof(state->record) - offset + state->hit.name_bytes;
-
-	count_seen(kind);
-	barrier_var(bytes);
-	if (bytes > sizeof(state->record) + ABI_NAME_MAX - offset)
-		return -1;
-	if (!bpf_ringbuf_output(&ring, state->record + offset, bytes, wakeup_flags()))
-		return 0;
-	count_drop(kind);
-	return -1;
-}
-
-static __always_inline struct abi_span *span_begin(struct task_state *state, __u32 verb)
-{
-	struct abi_span *span = (void *)state->record;
-
-	__builtin_memset(span, 0, sizeof(*span));
-	head_fill(&span->head, ABI_SPAN, sizeof(*span) + state->hit.name_bytes,
-		  bpf_get_current_task_btf());
-	span->head.request_id = state->request_id;
-	span->head.method_id = state->method_id;
-	span->verb = verb;
-	span->name_bytes = state->hit.name_bytes;
-	span->weight_milli = ABI_WEIGHT_ONE;
-	return span;
+	return id ? bpf_map_lookup_elem(&requests, &id) : NULL;
 }
 
 /* The end of @request, or that nothing works for it any more. */
-static __noinline long request_tell(struct task_state *state, __u64 id,
-				    struct app_request *request, __u32 verb, __u32 flags)
+__noinline int request_tell(struct task_state *state, __u64 id,
+			    struct app_request *request, __u32 verb, __u32 flags)
 {
+	if (!state || !request)
+		return 0;
 	state->hit.name_bytes = 0;
 	struct abi_span *span = span_begin(state, verb);
 
@@ -148,27 +84,26 @@ static __noinline long request_tell(struct task_state *state, __u64 id,
 	span->weight_milli = request->weight_milli;
 	span->flags = flags;
 	span->slot = request->slot;
-	return record_put(state, ABI_SPAN, 0);
+	if (record_put(state, ABI_SPAN, 0))
+		count_dropped(request->slot);
+	return 0;
 }
 
-/* Drop one reference. Return: was it the last? */
-static __always_inline bool unref(struct app_request *request)
+/* One reference less. */
+__noinline int request_leave(struct task_state *state, __u64 id)
 {
-	return __sync_fetch_and_add(&request->refs, -1) == 1;
-}
+	struct app_request *request = request_find(id);
 
-static __noinline void request_leave(struct task_state *state, __u64 id,
-				     struct app_request *request)
-{
-	if (!unref(request))
-		return;
+	if (!state || !request || __sync_fetch_and_add(&request->refs, -1) != 1)
+		return 0;
 	request_tell(state, id, request, ABI_TASK_DONE, ABI_HIT_CLOSED);
 	bpf_map_delete_elem(&requests, &id);
+	return 0;
 }
 
 /* Charge what the thread did since the last change to what it served. */
-static __noinline void context_charge(struct task_state *state,
-				      struct app_request *request)
+static __always_inline void context_charge(struct task_state *state,
+					   struct app_request *request)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u64 cpu_ns = cpu_of(task);
@@ -184,21 +119,28 @@ static __noinline void context_charge(struct task_state *state,
 	state->is_born = 0;
 }
 
-static __always_inline struct app_request *request_find(__u64 id)
+static __always_inline void context_tag(__u64 id, __u64 method_id)
 {
-	return id ? bpf_map_lookup_elem(&requests, &id) : NULL;
+	struct task_request *tag =
+		bpf_task_storage_get(&task_request, bpf_get_current_task_btf(), NULL,
+				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!tag)
+		return;
+	tag->request_id = id;
+	tag->method_id = method_id;
 }
 
 /* The task serves request @id from here on; 0: none. */
-static __noinline void context_set(struct task_state *state, __u64 id, __u64 method_id)
+__noinline int context_set(struct task_state *state, __u64 id, __u64 method_id)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct app_request *old = request_find(state->request_id),
-			   *new = request_find(id);
+	if (!state)
+		return 0;
+	struct app_request *new = request_find(id);
 	__u64 old_id = state->request_id;
 	bool was_counted = state->is_counted;
 
-	context_charge(state, old);
+	context_charge(state, request_find(old_id));
 	if (new)
 		__sync_fetch_and_add(&new->refs, 1);
 	else
@@ -206,16 +148,10 @@ static __noinline void context_set(struct task_state *state, __u64 id, __u64 met
 	state->is_counted = new != NULL;
 	state->request_id = id;
 	state->method_id = method_id;
-	if (old && was_counted)
-		request_leave(state, old_id, old);
-
-	struct task_request *tag = bpf_task_storage_get(&task_request, task, NULL,
-							BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-	if (tag) {
-		tag->request_id = id;
-		tag->method_id = method_id;
-	}
+	if (was_counted)
+		request_leave(state, old_id);
+	context_tag(id, method_id);
+	return 0;
 }
 
 static __always_inline bool is_serving(const struct task_state *state, __u64 id)
@@ -224,23 +160,23 @@ static __always_inline bool is_serving(const struct task_state *state, __u64 id)
 }
 
 /* The response is out: what is still done for the request is charged, but it is over. */
-static __noinline void request_end(struct task_state *state, __u64 id, __u32 flags)
+__noinline int request_end(struct task_state *state, __u64 id, __u32 flags)
 {
 	struct app_request *request = request_find(id);
 
-	if (!request || __sync_lock_test_and_set(&request->is_ended, 1))
-		return;
+	if (!state || !request || __sync_lock_test_and_set(&request->is_ended, 1))
+		return 0;
 	if (is_serving(state, id))
 		context_charge(state, request);
 	bool is_last = request->refs == 1 + (is_serving(state, id) && state->is_counted);
 
 	request_tell(state, id, request, request->end_verb,
 		     flags | (is_last ? ABI_HIT_CLOSED : 0));
-	if (is_last) {
+	if (is_last)
 		bpf_map_delete_elem(&requests, &id);
-		return;
-	}
-	request_leave(state, id, request);
+	else
+		request_leave(state, id);
+	return 0;
 }
 
 #endif

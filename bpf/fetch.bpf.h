@@ -6,6 +6,11 @@
  * The interpreter of struct abi_fetch. All that it works on lies in the task's own
  * storage: a per-CPU buffer would not do, because a program at a uprobe may be
  * preempted by another task's, and the BPF stack is too small.
+ *
+ * Functions that are not static are verified once, each for itself, and not again for
+ * every path that leads to them: that is the difference between 2.6 s and some ms. The
+ * price: they return int, pointers may be NULL for all the verifier knows, and it
+ * forgets what they point to (to a map's value, for example).
  */
 
 #include "bpf/emit.bpf.h"
@@ -16,12 +21,13 @@
 
 struct open_call {
 	__u64 sp; /* at the first instruction of the function */
-	__u64 key, object;
+	__u64 key, object, amount, name_id;
 	__u64 begin_ns;
 	__u64 span_id;			   /* what the call opened */
 	__u64 before_id, before_method_id; /* what the task served before */
 	__u32 pair;			   /* 0: over, to be dropped from the top */
 	__u16 verb, flags;
+	__u32 has_amount, pad;
 };
 
 /* What one hit evaluated to. */
@@ -29,6 +35,7 @@ struct hit {
 	__u64 sp, key, object, amount, name_id, begin_ns, span_id, parent_id;
 	__u32 name_bytes;
 	__u16 flags, slot;
+	__u32 has_amount, pad;
 };
 
 struct app_request {
@@ -52,7 +59,6 @@ struct task_state {
 	struct open_call calls[ABI_MAX_OPEN_CALLS];
 	__u64 regs[REGS_ROOM];
 	struct hit hit;
-	struct app_request fresh; /* to be put into a map */
 	/* A record is put right in front of its name, so that it is one piece. */
 	__u8 record[sizeof(struct abi_span)];
 	char name[NAME_ROOM];
@@ -86,9 +92,11 @@ static __always_inline __u64 cut(__u64 value, const struct abi_path *path)
 }
 
 /* path_read() - 0, or not 0 when memory could not be read. */
-static __noinline long path_read(struct task_state *state, const struct abi_path *path,
-				 __u64 *ret_value)
+__noinline int path_read(struct task_state *state, const struct abi_path *path,
+			 __u64 *ret_value)
 {
+	if (!state || !path || !ret_value)
+		return -1;
 	__u64 value = path_base(state, path);
 	__u32 derefs = path->derefs;
 
@@ -110,10 +118,13 @@ static __noinline long path_read(struct task_state *state, const struct abi_path
 }
 
 /* Where a string is and how long; @ret_length -1: to its NUL. */
-static __noinline long text_find(struct task_state *state, const struct abi_fetch *fetch,
-				 __u64 *ret_at, __u64 *ret_length)
+__noinline int text_find(struct task_state *state, const struct abi_fetch *fetch,
+			 __u64 *ret_at, __u64 *ret_length)
 {
-	__u64 at, words[3] = {};
+	__u64 at = 0, words[3] = {};
+
+	if (!state || !fetch || !ret_at || !ret_length)
+		return -1;
 
 	if (path_read(state, &fetch->value, &at))
 		return -1;
@@ -138,45 +149,64 @@ static __noinline long text_find(struct task_state *state, const struct abi_fetc
 	return 0;
 }
 
-static __always_inline bool is_stop(const struct abi_fetch *fetch, __u8 byte)
+struct stop_search {
+	const struct task_state *state;
+	const struct abi_fetch *fetch;
+	__u32 bytes, end;
+};
+
+/* Is the byte at @at a stop? Then that is the end; 1 leaves the loop. */
+static long stop_here(__u32 at, struct stop_search *search)
 {
+	if (at >= ABI_NAME_MAX || at >= search->bytes)
+		return 1;
+	__u8 byte = search->state->name[at];
+
 	for (int i = 0; i < ABI_NAME_STOPS; i++)
-		if (fetch->stop[i] && fetch->stop[i] == byte)
-			return true;
-	return false;
+		if (byte && search->fetch->stop[i] == byte)
+			return 1;
+	search->end = at + 1;
+	return 0;
 }
 
 /* End the name at the first stop, with zeros behind it up to a whole word. */
-static __noinline __u32 text_stop(struct task_state *state, const struct abi_fetch *fetch,
-				  __u32 bytes)
+__noinline int text_stop(struct task_state *state, const struct abi_fetch *fetch,
+			 __u32 bytes)
 {
-	__u32 end = bytes;
+	struct stop_search search = { state, fetch, bytes, 0 };
 
-	for (__u32 i = 0; i < ABI_NAME_MAX && i < bytes; i++) {
-		if (i >= end)
-			state->name[i] = 0;
-		else if (is_stop(fetch, state->name[i]))
-			state->name[(end = i)] = 0;
-	}
-	if (end < bytes)
-		state->hit.flags |= ABI_HIT_NAME_CUT;
-	return end;
+	if (!state || !fetch)
+		return 0;
+	bpf_loop(ABI_NAME_MAX, stop_here, &search, 0);
+	if (search.end >= ABI_NAME_MAX || search.end >= bytes)
+		return search.end;
+	__u64 *word = (void *)(state->name + (search.end & (ABI_NAME_MAX - 8)));
+
+	*word &= (1ull << 8 * (search.end & 7)) - 1;
+	state->hit.flags |= ABI_HIT_NAME_CUT;
+	return search.end;
 }
 
-static __noinline __u64 text_id(struct task_state *state, __u32 bytes)
+__noinline int text_id(struct task_state *state)
 {
+	if (!state)
+		return -1;
+	__u32 bytes = state->hit.name_bytes;
 	__u64 id = bytes, word;
 
 	for (__u32 i = 0; i < ABI_NAME_MAX / 8 && i * 8 < bytes; i++) {
 		__builtin_memcpy(&word, state->name + i * 8, sizeof(word));
 		id = abi_name_word(id, word);
 	}
-	return id;
+	state->hit.name_id = id;
+	return 0;
 }
 
 /* text_read() - into state->name; 0, or not 0 when it could not be read. */
-static __noinline long text_read(struct task_state *state, const struct abi_fetch *fetch)
+__noinline int text_read(struct task_state *state, const struct abi_fetch *fetch)
 {
+	if (!state || !fetch)
+		return -1;
 	__u64 at = 0, length = 0, room = fetch->max_bytes;
 
 	if (text_find(state, fetch, &at, &length))
@@ -231,9 +261,12 @@ static __always_inline bool holds(__u32 op, __s64 value, __s64 operand)
 }
 
 /* when_holds() - what cannot be read is taken to hold, and marked. */
-static __noinline bool when_holds(struct task_state *state, const struct abi_fetch *when)
+__noinline int when_holds(struct task_state *state, const struct abi_fetch *when)
 {
 	__u64 value = 0;
+
+	if (!state || !when)
+		return false;
 
 	if (when->value.base == ABI_BASE_NONE)
 		return true;
@@ -249,14 +282,16 @@ static __always_inline bool has(const struct abi_fetch *fetch)
 	return fetch->value.base != ABI_BASE_NONE;
 }
 
-static __noinline void values_read(struct task_state *state,
-				   const struct abi_probe *probe)
+__noinline int values_read(struct task_state *state, const struct abi_probe *probe)
 {
+	if (!state || !probe)
+		return 0;
 	struct hit *hit = &state->hit;
 
 	hit->key = 0;
 	hit->object = 0;
 	hit->amount = 0;
+	hit->has_amount = has(&probe->amount);
 	if (!has(&probe->key))
 		hit->key = (__u32)bpf_get_current_pid_tgid();
 	else if (path_read(state, &probe->key.value, &hit->key))
@@ -268,11 +303,12 @@ static __noinline void values_read(struct task_state *state,
 	hit->name_id = probe->method_id;
 	hit->name_bytes = 0;
 	if (!has(&probe->name))
-		return;
+		return 0;
 	if (text_read(state, &probe->name))
 		hit->flags |= ABI_HIT_NO_NAME;
 	else
-		hit->name_id = text_id(state, hit->name_bytes);
+		text_id(state);
+	return 0;
 }
 
 #endif

@@ -30,6 +30,7 @@
 #include "live/live.h"
 #include "model/command.h"
 #include "probe/ring.h"
+#include "probe/sums.h"
 
 #define SECOND_NS    1000000000ull
 #define TICK_COST_NS 6000 /* of one tick with its copy of the stack, measured */
@@ -466,6 +467,23 @@ static void count_losses(struct session *session, uint64_t now_ns)
 	}
 }
 
+static void sum_into_merge(void *ctx, const struct abi_resource *record)
+{
+	into_merge(ctx, record, sizeof(*record));
+}
+
+/* What was added up in the kernel since the last time. */
+static void take_sums(struct session *session, uint64_t now_ns)
+{
+	if (!session->probes)
+		return;
+	struct err *err = sums_take(&session->fds, now_ns, sum_into_merge, session);
+
+	if (err)
+		log_warn("%s", err->text);
+	err_free(err);
+}
+
 static void drop_expired(struct session *session, uint64_t now_ns)
 {
 	for (size_t i = session->attached.count; i-- > 0;) {
@@ -493,6 +511,7 @@ struct err *session_flush(struct session *session)
 	uint64_t now_ns = clock_ns();
 
 	if (!session->quiet) {
+		take_sums(session, now_ns);
 		count_losses(session, now_ns);
 		live_flush(session->live, now_ns);
 		drop_expired(session, now_ns);
@@ -571,6 +590,7 @@ struct err *session_quiet(struct session *session)
 	if (session->quiet)
 		return NULL;
 	TRY(ring_set_filter(session->ring, 0));
+	take_sums(session, clock_ns());
 	bindings_free(take(session->bindings));
 	probes_free(take(session->probes));
 	TRY(broker_stop(session->config.broker));

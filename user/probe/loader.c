@@ -244,6 +244,7 @@ static void list_maps(struct loader *loader)
 	fd[PROBE_FD_PROBE_COUNTS] = bpf_map__fd(skeleton->maps.probe_counts);
 	fd[PROBE_FD_REQUESTS] = bpf_map__fd(skeleton->maps.requests);
 	fd[PROBE_FD_KEYS] = bpf_map__fd(skeleton->maps.keys);
+	fd[PROBE_FD_SUMS] = bpf_map__fd(skeleton->maps.sums);
 	loader->fds.count = PROBE_FD_SIDEBAND;
 }
 

@@ -34,7 +34,7 @@ struct probe_config {
 	size_t ring_bytes;	  /* power of two, at least a page; 0: PROBE_RING_BYTES */
 	uint32_t stack_bytes;	  /* user stack copied per tick; 0: PROBE_STACK_BYTES */
 	bool no_access, no_ticks; /* leave a whole kind out */
-	bool no_probes; /* and what serves uprobes: their verification takes seconds */
+	bool no_probes; /* and what serves uprobes */
 	bool no_multi;	/* uprobes one by one even where the kernel has more */
 	uint32_t self_pids[PROBE_MAX_SELF]; /* never sampled, nor what they fork */
 	size_t self_count;
@@ -53,6 +53,7 @@ enum probe_fd {
 	PROBE_FD_PROBE_COUNTS, /* mapped read-only */
 	PROBE_FD_REQUESTS,     /* open requests: see bpf/context.bpf.h */
 	PROBE_FD_KEYS,
+	PROBE_FD_SUMS, /* what SUM probes saw: see probe/sums.h */
 	PROBE_FD_SIDEBAND, /* from here on: one perf event per online CPU */
 	PROBE_FD_MAX = PROBE_FD_SIDEBAND + ABI_MAX_CPUS,
 };

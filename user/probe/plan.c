@@ -165,6 +165,8 @@ static struct abi_probe plain_probe(const struct builder *build,
 		abi.method_id = fetch_name_id(probe->name_text);
 	if (probe->once)
 		abi.flags |= ABI_PROBE_ONCE;
+	if ((probe->verb == ABI_USE || probe->verb == ABI_COST_ADD) && !probe->name.kind)
+		abi.flags |= ABI_PROBE_SUM;
 	if (probe->key.kind && probe->resource)
 		abi.flags |= ABI_PROBE_KEYED;
 	return abi;
@@ -199,11 +201,14 @@ static struct err *compile_all(const struct spec_probe *probe,
 		abi->name.max_bytes = probe->name_bytes;
 		memcpy(abi->name.stop, probe->stops, sizeof(abi->name.stop));
 	}
-	if (belongs(spec_when_uses_result(&probe->when), moment))
-		for (size_t i = 0; i < probe->when.count; i++)
-			TRY(err_wrap(fetch_compile_condition(&probe->when.conditions[i],
-							     place, &abi->when[i]),
-				     "when"));
+	for (size_t i = 0; i < probe->when.count; i++) {
+		const struct expr_condition *condition = &probe->when.conditions[i];
+
+		if (belongs(spec_condition_uses_result(condition), moment))
+			TRY(err_wrap(
+				fetch_compile_condition(condition, place, &abi->when[i]),
+				"when"));
+	}
 	return NULL;
 }
 
@@ -293,6 +298,8 @@ static struct err *add_entry(struct builder *build, const struct spec_probe *pro
 			target->name, PLAN_STEPPED_NS / 1000);
 	TRY(compile_all(probe, &place, AT_ENTRY, &point.abi));
 	TRY(pair_up(build, probe, target, &point));
+	if (probe->at == SPEC_PAIRED && !probe->end_verb)
+		point.abi.flags |= ABI_PROBE_SAVE;
 	vec_push(&build->points, point);
 	return NULL;
 }
@@ -304,7 +311,7 @@ static struct err *add_return(struct builder *build, const struct spec_probe *pr
 	struct fetch_place place = place_of(build, target);
 
 	point.abi.flags |= ABI_PROBE_RETURN;
-	if (probe->at == SPEC_PAIRED)
+	if (probe->at == SPEC_PAIRED && probe->end_verb)
 		point.abi.verb = probe->end_verb;
 	TRY(compile_all(probe, &place, probe->at == SPEC_PAIRED ? AT_RETURN : AT_BOTH,
 			&point.abi));

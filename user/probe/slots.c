@@ -64,9 +64,11 @@ static struct abi_probe_count sum(const struct slots *slots, uint32_t slot)
 			&slots->counts[slot * slots->cpu_count + cpu];
 
 		total.hits += __atomic_load_n(&count->hits, __ATOMIC_RELAXED);
+		total.foreign += __atomic_load_n(&count->foreign, __ATOMIC_RELAXED);
 		total.skipped += __atomic_load_n(&count->skipped, __ATOMIC_RELAXED);
 		total.unknown += __atomic_load_n(&count->unknown, __ATOMIC_RELAXED);
 		total.dropped += __atomic_load_n(&count->dropped, __ATOMIC_RELAXED);
+		total.unpaired += __atomic_load_n(&count->unpaired, __ATOMIC_RELAXED);
 	}
 	return total;
 }
@@ -110,8 +112,10 @@ struct abi_probe_count slots_count(const struct slots *slots, uint32_t slot)
 	const struct abi_probe_count *base = &slots->base[slot];
 
 	now.hits -= base->hits;
+	now.foreign -= base->foreign;
 	now.skipped -= base->skipped;
 	now.unknown -= base->unknown;
 	now.dropped -= base->dropped;
+	now.unpaired -= base->unpaired;
 	return now;
 }

@@ -119,12 +119,9 @@ bool spec_uses_result(const struct expr *expr)
 			      (expr->kind == EXPR_STR && has_base(&expr->b, EXPR_RET)));
 }
 
-bool spec_when_uses_result(const struct expr_when *when)
+bool spec_condition_uses_result(const struct expr_condition *condition)
 {
-	for (size_t i = 0; i < when->count; i++)
-		if (has_base(&when->conditions[i].value, EXPR_RET))
-			return true;
-	return false;
+	return has_base(&condition->value, EXPR_RET);
 }
 
 struct err *spec_each_chain(const struct spec_probe *probe, spec_chain_fn each, void *ctx)
@@ -276,11 +273,14 @@ static struct err *load_verb(const struct yaml_probe *from, struct spec_probe *p
 			verb = &verbs[i];
 	if (!verb)
 		return err_new(ERR_INVALID, "verb: there is no '%s'", from->verb);
-	if (probe->at == SPEC_PAIRED && !verb->end)
+	/* One moment, the return, of which more is known at the entry. */
+	bool is_saved = verb->verb >= ABI_ACQUIRE;
+
+	if (probe->at == SPEC_PAIRED && !verb->end && !is_saved)
 		return err_new(ERR_INVALID,
 			       "verb: '%s' is one moment; paired probes "
 			       "take request, client, task, batch, conn, "
-			       "resource.wait or resource.hold",
+			       "resource.wait or what is done with a resource",
 			       from->verb);
 	if (probe->at != SPEC_PAIRED && verb->end)
 		return err_new(ERR_INVALID,
@@ -315,11 +315,14 @@ static struct err *check_moment(const struct spec_probe *probe)
 		return err_new(ERR_INVALID, "a USDT probe has no result");
 	if (probe->at != SPEC_PAIRED)
 		return NULL;
-	for (size_t i = 0; i < probe->when.count; i++)
-		if (has_base(&probe->when.conditions[i].value, EXPR_RET) !=
-		    spec_when_uses_result(&probe->when))
-			return err_new(ERR_INVALID, "when: of a paired probe is about "
-						    "arguments or about ret, not both");
+	if (!probe->end_verb && probe->name.kind && !spec_uses_result(&probe->name))
+		return err_new(ERR_INVALID, "name: the event comes at the return, where "
+					    "no argument can be read as text");
+	for (size_t i = 0; probe->end_verb && i < probe->when.count; i++)
+		if (spec_condition_uses_result(&probe->when.conditions[i]))
+			return err_new(ERR_INVALID,
+				       "when: the begin has happened when ret is "
+				       "known; it cannot depend on it");
 	return NULL;
 }
 

@@ -141,7 +141,7 @@ struct spec_wants {
 struct spec_wants spec_wants(const struct spec_probe *probe);
 /* spec_uses_result() - the expression belongs to the return of a paired probe. */
 bool spec_uses_result(const struct expr *expr);
-bool spec_when_uses_result(const struct expr_when *when);
+bool spec_condition_uses_result(const struct expr_condition *condition);
 
 /* spec_each_chain() - every chain of a probe's expressions. */
 typedef struct err *(*spec_chain_fn)(void *ctx, const struct expr_chain *chain);

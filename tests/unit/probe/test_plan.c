@@ -259,16 +259,41 @@ static void what_needs_the_result_is_read_at_the_return(void **state)
 {
 	CLEANUP(made_fini)
 	struct made made = make(HEAD "      - {id: p, function: f, at: paired, verb: "
-				     "request, key: arg1, amount: ret, when: ret == 0}\n",
+				     "cost.add, key: arg1, amount: ret, "
+				     "when: ret == 0 && arg2 == 1}\n",
 				ONE(false, push, check));
 	const struct plan_point *points = made.plan->points;
 
 	(void)state;
 	assert_int_equal(points[0].abi.amount.value.base, ABI_BASE_NONE);
 	assert_int_equal(points[0].abi.when[0].op, ABI_OP_NONE);
+	assert_int_equal(points[0].abi.when[1].op, ABI_OP_EQ);
+	assert_int_equal(points[1].abi.when[1].op, ABI_OP_NONE);
 	assert_int_equal(points[1].abi.amount.value.base, ABI_BASE_REG);
 	assert_int_equal(points[1].abi.amount.value.reg, 0);
 	assert_int_equal(points[1].abi.when[0].op, ABI_OP_EQ);
+}
+
+static void one_moment_at_the_return_keeps_what_the_entry_knows(void **state)
+{
+	CLEANUP(made_fini)
+	struct made made = make("spec: t\nvariants:\n  - name: v\n    match:\n"
+				"      - path: '*/t'\n"
+				"    resources:\n      - {name: till}\n"
+				"    probes:\n      - {id: p, function: f, at: paired, "
+				"verb: resource.acquire, resource: till, object: arg1, "
+				"when: ret == 0}\n",
+				ONE(false, push, check));
+	const struct plan_point *points = made.plan->points;
+
+	(void)state;
+	assert_int_equal(made.plan->point_count, 2);
+	assert_int_equal(points[0].abi.verb, ABI_ACQUIRE);
+	assert_int_equal(points[0].abi.flags, ABI_PROBE_PAIRED | ABI_PROBE_SAVE);
+	assert_int_equal(points[0].abi.object.value.base, ABI_BASE_REG);
+	assert_int_equal(points[1].abi.verb, ABI_ACQUIRE);
+	assert_false(points[1].abi.flags & ABI_PROBE_SAVE);
+	assert_int_equal(points[1].abi.object.value.base, ABI_BASE_NONE);
 }
 
 int main(void)
@@ -284,6 +309,7 @@ int main(void)
 		cmocka_unit_test(a_spare_probe_comes_in_when_the_other_is_missing),
 		cmocka_unit_test(a_missing_need_refuses_the_variant),
 		cmocka_unit_test(what_needs_the_result_is_read_at_the_return),
+		cmocka_unit_test(one_moment_at_the_return_keeps_what_the_entry_knows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

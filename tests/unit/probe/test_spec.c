@@ -108,7 +108,7 @@ static void what_the_probe_wants_of_its_place_follows_from_its_expressions(void 
 					       "        verb: request\n"
 					       "        key: arg1\n"
 					       "        name: cstr(arg3)\n"
-					       "        when: ret == 0\n");
+					       "        amount: ret\n");
 	struct spec_wants wants = spec_wants(&spec->variants[0].probes[0]);
 
 	(void)state;
@@ -141,6 +141,12 @@ static const struct {
 	{ HEAD PROBES "        function: f\n        at: return\n"
 		      "        verb: request.end\n        key: arg1\n",
 	  "arguments and registers are gone at the return" },
+	{ HEAD PROBES "        function: f\n        at: paired\n"
+		      "        verb: request\n        when: ret == 0\n",
+	  "it cannot depend on it" },
+	{ HEAD PROBES "        function: f\n        at: paired\n"
+		      "        verb: cost.add\n        name: cstr(arg1)\n",
+	  "no argument can be read as text" },
 	{ HEAD PROBES "        usdt: a:b\n        at: paired\n"
 		      "        verb: request\n",
 	  "a USDT probe has no return" },
