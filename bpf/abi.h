@@ -326,7 +326,7 @@ struct abi_probe_count {
 };
 ABI_CHECK(abi_probe_count, 64);
 
-/* The map `sums`: what SUM probes saw, until user space takes it away. */
+/* The maps `sums_even`, `sums_odd`: what SUM probes saw, until it is taken away. */
 struct abi_sum_key {
 	__u64 resource_id, object;
 	__u64 key; /* of a KEYED probe, else 0 */

@@ -11,13 +11,25 @@
 
 #define MAX_SUMS 16384
 
-struct {
+struct sum_map {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, MAX_SUMS);
 	__type(key, struct abi_sum_key);
 	__type(value, struct abi_sum);
-} sums SEC(".maps");
+};
+
+/* Two, of which user space empties the one that is not in use: an addition under way
+ * while a sum is taken would be lost. */
+struct sum_map sums_even SEC(".maps"), sums_odd SEC(".maps");
+
+/* Of what is in use: 0 even, 1 odd. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} sum_side SEC(".maps");
 
 static __always_inline void sum_fill(struct abi_sum_key *key, struct task_state *state,
 				     const struct abi_probe *probe)
@@ -40,16 +52,10 @@ static __always_inline void sum_fill(struct abi_sum_key *key, struct task_state 
 	key->temperature = probe->temperature;
 }
 
-/* Where there is no room, the event goes its way alone. */
-__noinline int resource_sum(struct task_state *state, const struct abi_probe *probe)
+static __always_inline long sum_add(void *map, const struct abi_sum_key *key,
+				    __u64 amount)
 {
-	if (!state || !probe)
-		return 0;
-	struct abi_sum_key key;
-	__u64 amount = amount_of(&state->hit, probe);
-
-	sum_fill(&key, state, probe);
-	struct abi_sum *sum = bpf_map_lookup_elem(&sums, &key);
+	struct abi_sum *sum = bpf_map_lookup_elem(map, key);
 
 	if (sum) {
 		__sync_fetch_and_add(&sum->amount, amount);
@@ -58,7 +64,21 @@ __noinline int resource_sum(struct task_state *state, const struct abi_probe *pr
 	}
 	struct abi_sum first = { amount, 1, bpf_ktime_get_ns() };
 
-	if (!bpf_map_update_elem(&sums, &key, &first, BPF_NOEXIST))
+	return bpf_map_update_elem(map, key, &first, BPF_NOEXIST);
+}
+
+/* Where there is no room, the event goes its way alone. */
+__noinline int resource_sum(struct task_state *state, const struct abi_probe *probe)
+{
+	if (!state || !probe)
+		return 0;
+	struct abi_sum_key key;
+	__u32 zero = 0, *side = bpf_map_lookup_elem(&sum_side, &zero);
+	__u64 amount = amount_of(&state->hit, probe);
+
+	sum_fill(&key, state, probe);
+	if (side && *side ? !sum_add(&sums_odd, &key, amount)
+			  : !sum_add(&sums_even, &key, amount))
 		return 0;
 	return resource_tell(state, probe);
 }

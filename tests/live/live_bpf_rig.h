@@ -7,6 +7,7 @@
  * and a rig that loads the object and keeps every record in order of time.
  */
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -107,6 +108,35 @@ static inline uint64_t fixture_number(const struct fixture *fixture, const char 
 		if (!strncmp(*line, word, strlen(word)))
 			return strtoull(*line + strlen(word), NULL, 0);
 	return 0;
+}
+
+/* Where in the file of @fixture the address lies that it printed for @function. */
+static inline uint64_t offset_of(const struct fixture *fixture, const char *function)
+{
+	CLEANUP(free) char *word = mem_printf("at %s ", function);
+	CLEANUP(free) char *path = mem_printf("/proc/%d/maps", fixture->pid);
+	uint64_t at = fixture_number(fixture, word), start, end, pgoff;
+	FILE *file = fopen(path, "r");
+	char line[512];
+
+	assert_true(at);
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &pgoff) == 3 &&
+		    at >= start && at < end) {
+			fclose(file);
+			return at - start + pgoff;
+		}
+	fail_msg("%s is not mapped", function);
+	return 0;
+}
+
+static inline int open_exe(pid_t pid)
+{
+	CLEANUP(free) char *path = mem_printf("/proc/%d/exe", pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
 }
 
 struct rig {

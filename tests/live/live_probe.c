@@ -6,7 +6,6 @@
  */
 #include "live_bpf_rig.h"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 
 #include "core/map.h"
@@ -45,26 +44,6 @@ static const struct point points[] = {
 };
 #define POINTS (sizeof(points) / sizeof(*points))
 
-/* Where in the file of @fixture the address lies that it printed for @function. */
-static uint64_t offset_of(const struct fixture *fixture, const char *function)
-{
-	CLEANUP(free) char *word = mem_printf("at %s ", function);
-	CLEANUP(free) char *path = mem_printf("/proc/%d/maps", fixture->pid);
-	uint64_t at = fixture_number(fixture, word), start, end, pgoff;
-	FILE *file = fopen(path, "r");
-	char line[512];
-
-	assert_true(at);
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &pgoff) == 3 &&
-		    at >= start && at < end) {
-			fclose(file);
-			return at - start + pgoff;
-		}
-	fail_msg("%s is not mapped", function);
-	return 0;
-}
-
 struct probed {
 	struct rig rig;
 	struct fixture fixture;
@@ -72,15 +51,6 @@ struct probed {
 	struct attachment *attachment;
 	struct attach_point at[POINTS];
 };
-
-static int open_exe(pid_t pid)
-{
-	CLEANUP(free) char *path = mem_printf("/proc/%d/exe", pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	assert_true(fd >= 0);
-	return fd;
-}
 
 static void attach_all(struct probed *probed)
 {

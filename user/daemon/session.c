@@ -591,6 +591,7 @@ struct err *session_quiet(struct session *session)
 		return NULL;
 	TRY(ring_set_filter(session->ring, 0));
 	take_sums(session, clock_ns());
+	take_sums(session, clock_ns());
 	bindings_free(take(session->bindings));
 	probes_free(take(session->probes));
 	TRY(broker_stop(session->config.broker));

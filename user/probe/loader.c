@@ -244,7 +244,9 @@ static void list_maps(struct loader *loader)
 	fd[PROBE_FD_PROBE_COUNTS] = bpf_map__fd(skeleton->maps.probe_counts);
 	fd[PROBE_FD_REQUESTS] = bpf_map__fd(skeleton->maps.requests);
 	fd[PROBE_FD_KEYS] = bpf_map__fd(skeleton->maps.keys);
-	fd[PROBE_FD_SUMS] = bpf_map__fd(skeleton->maps.sums);
+	fd[PROBE_FD_SUMS_EVEN] = bpf_map__fd(skeleton->maps.sums_even);
+	fd[PROBE_FD_SUMS_ODD] = bpf_map__fd(skeleton->maps.sums_odd);
+	fd[PROBE_FD_SUM_SIDE] = bpf_map__fd(skeleton->maps.sum_side);
 	loader->fds.count = PROBE_FD_SIDEBAND;
 }
 

@@ -53,7 +53,9 @@ enum probe_fd {
 	PROBE_FD_PROBE_COUNTS, /* mapped read-only */
 	PROBE_FD_REQUESTS,     /* open requests: see bpf/context.bpf.h */
 	PROBE_FD_KEYS,
-	PROBE_FD_SUMS, /* what SUM probes saw: see probe/sums.h */
+	PROBE_FD_SUMS_EVEN, /* what SUM probes saw: see probe/sums.h */
+	PROBE_FD_SUMS_ODD,
+	PROBE_FD_SUM_SIDE,
 	PROBE_FD_SIDEBAND, /* from here on: one perf event per online CPU */
 	PROBE_FD_MAX = PROBE_FD_SIDEBAND + ABI_MAX_CPUS,
 };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * In batches, each of which the kernel reads and deletes under the bucket's lock: no hit
- * is lost between the two. A batch may be smaller than asked for; ENOENT says that the
- * table was walked to its end.
+ * A hit looks its sum up and then adds to it; who takes the sum between the two loses the
+ * hit. So there are two tables: what is taken was in use until the last call, then the
+ * tables change places. A batch may be smaller than asked for; ENOENT says that the table
+ * was walked to its end.
  */
 #include "probe/sums.h"
 
@@ -40,19 +41,16 @@ static struct abi_resource record_of(const struct abi_sum_key *key,
 	};
 }
 
-struct err *sums_take(const struct probe_fds *fds, uint64_t now_ns, sums_fn each,
-		      void *ctx)
+static struct err *take_all(int map_fd, uint64_t now_ns, sums_fn each, void *ctx)
 {
 	CLEANUP(free) struct abi_sum_key *keys = mem_array(BATCH, sizeof(*keys));
 	CLEANUP(free) struct abi_sum *sums = mem_array(BATCH, sizeof(*sums));
 	uint64_t at = 0; /* where the kernel goes on; its own number */
-	bool is_first = true;
 
 	for (size_t taken = 0; taken < SUMS_MAX_TAKEN;) {
 		__u32 count = BATCH;
-		int status = bpf_map_lookup_and_delete_batch(fds->fd[PROBE_FD_SUMS],
-							     is_first ? NULL : &at, &at,
-							     keys, sums, &count, NULL);
+		int status = bpf_map_lookup_and_delete_batch(
+			map_fd, taken ? &at : NULL, &at, keys, sums, &count, NULL);
 
 		if (status && status != -ENOENT)
 			return err_errno(-status, "read the sums of probes");
@@ -63,9 +61,24 @@ struct err *sums_take(const struct probe_fds *fds, uint64_t now_ns, sums_fn each
 			each(ctx, &record);
 		}
 		taken += count;
-		is_first = false;
 		if (status)
 			break;
 	}
+	return NULL;
+}
+
+struct err *sums_take(const struct probe_fds *fds, uint64_t now_ns, sums_fn each,
+		      void *ctx)
+{
+	int side_fd = fds->fd[PROBE_FD_SUM_SIDE];
+	__u32 zero = 0, side = 0;
+
+	if (bpf_map_lookup_elem(side_fd, &zero, &side))
+		return err_errno(errno, "which sums of probes are in use");
+	TRY(take_all(fds->fd[side ? PROBE_FD_SUMS_EVEN : PROBE_FD_SUMS_ODD], now_ns, each,
+		     ctx));
+	side = !side;
+	if (bpf_map_update_elem(side_fd, &zero, &side, BPF_ANY))
+		return err_errno(errno, "let the sums of probes change places");
 	return NULL;
 }

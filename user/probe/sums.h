@@ -20,7 +20,8 @@
 typedef void (*sums_fn)(void *ctx, const struct abi_resource *record);
 
 /**
- * sums_take() - hand every sum to @each, and forget it.
+ * sums_take() - hand the sums that were made up to the last call to @each, and forget
+ * them; so when all is over, call it twice.
  * @now_ns: time of the records.
  * Errors: of the kernel; what was handed out before is gone from it all the same.
  */
