@@ -26,8 +26,8 @@ BPFFLAGS := -g -O2 -target bpf -D__TARGET_ARCH_x86 -Wall -Werror -I. -Ivmlinux/x
 say = $(if $(filter 1,$V),,@printf '  %-8s%s\n' '$1' '$(patsubst $B/%,%,$@)';)
 
 PROGRAMS := assay assayd assay-worker
-DIRS_assay        := core model event job probe store cli
-DIRS_assayd       := core model event live job probe store daemon
+DIRS_assay        := core model event job probe store cost cli
+DIRS_assayd       := core model event cost live job probe store resource daemon
 DIRS_assay-worker := core model bin types job worker
 objs = $(patsubst %.c,$B/%.o,$(foreach d,$1,$(wildcard user/$d/*.c)))
 ALL_DIRS := $(sort $(foreach p,$(PROGRAMS),$(DIRS_$p)))
