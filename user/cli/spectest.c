@@ -68,13 +68,7 @@ static inline void cleanup_tester_fini(struct tester *tester)
 
 static uint32_t hit_ns(const struct tester *tester, const struct plan_point *point)
 {
-	static const enum calibrate_kind kinds[] = {
-		[PLAN_EMULATED] = CALIBRATE_EMULATED,
-		[PLAN_STEPPED] = CALIBRATE_STEPPED,
-		[PLAN_TRAMPOLINE] = CALIBRATE_RETURN,
-	};
-
-	return tester->cost.hit_ns[kinds[point->cost]];
+	return calibration_hit_ns(&tester->cost, point->cost, &point->abi);
 }
 
 static struct err *attach_some(struct tester *tester, const struct plan *plan, int fd,
@@ -196,7 +190,8 @@ static void take_record(void *ctx, const void *data, size_t bytes)
 	struct err *err = event_decode(data, bytes, &event);
 	bool is_span = !err && event.head.kind == ABI_SPAN;
 
-	if (err || (!is_span && event.head.kind != ABI_RESOURCE)) {
+	if (err || (!is_span && event.head.kind != ABI_RESOURCE) ||
+	    (!is_span && event.resource.slot == ABI_CALIBRATE_SLOT)) {
 		err_free(err);
 		return;
 	}

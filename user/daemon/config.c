@@ -17,7 +17,7 @@
 #include "core/mem.h"
 #include "core/str.h"
 
-enum setting_kind { SET_TEXT, SET_NUMBER, SET_SIZE, SET_DURATION };
+enum setting_kind { SET_TEXT, SET_NUMBER, SET_SIZE, SET_DURATION, SET_SHARE };
 
 struct setting {
 	const char *section, *key;
@@ -49,6 +49,10 @@ static const struct setting settings[] = {
 	  "auto, or a list of ibs, pebs, clock, page-fault" },
 	{ "sampling", "specs", SET_TEXT, AT(specs), "off", 0, 0,
 	  "on: attach the probes of the spec files, within the budget; off" },
+	{ "sampling", "budget", SET_SHARE, AT(budget_ppm), "1%", 100, 500000,
+	  "of the targets' CPU that probes and samples may cost, 0.01% to 50%" },
+	{ "sampling", "fleet_key", SET_TEXT, AT(fleet_key), "", 0, 0,
+	  "any text; hosts with the same one have their windows at the same times" },
 	{ "store", "db", SET_TEXT, AT(db), "/var/lib/assay/assay.db", 0, 0,
 	  "the SQLite file" },
 	{ "store", "quota", SET_SIZE, AT(quota_bytes), "1G", 8 * MIB, 1024 * 1024 * MIB,
@@ -85,6 +89,18 @@ static struct err *set_text(char **slot, const char *value)
 	return NULL;
 }
 
+/* "1%", "0.25%" in millionths. */
+static struct err *share_parse(const char *text, uint64_t *ret_ppm)
+{
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (end == text || strcmp(end, "%") || !(percent >= 0 && percent <= 100))
+		return err_new(ERR_INVALID, "'%s' is not a share like 1%%", text);
+	*ret_ppm = (uint64_t)(percent * 10000 + 0.5);
+	return NULL;
+}
+
 static struct err *set_value(struct config *config, const struct setting *setting,
 			     const char *value)
 {
@@ -97,9 +113,16 @@ static struct err *set_value(struct config *config, const struct setting *settin
 		TRY(err_wrap(size_parse(value, &number), "%s", setting->key));
 	else if (setting->kind == SET_DURATION)
 		TRY(err_wrap(duration_parse(value, &number), "%s", setting->key));
+	else if (setting->kind == SET_SHARE)
+		TRY(err_wrap(share_parse(value, &number), "%s", setting->key));
 	else if (!number_parse(value, &number))
 		return err_new(ERR_INVALID, "%s: '%s' is not a whole number",
 			       setting->key, value);
+	if (setting->kind == SET_SHARE &&
+	    (number < setting->min || number > setting->max))
+		return err_new(ERR_INVALID, "%s: '%s' is outside %g%% to %g%%",
+			       setting->key, value, (double)setting->min / 10000,
+			       (double)setting->max / 10000);
 	if (number < setting->min || number > setting->max)
 		return err_new(ERR_INVALID, "%s: '%s' is outside %llu to %llu",
 			       setting->key, value, (unsigned long long)setting->min,
@@ -232,6 +255,11 @@ static void print_value(const struct config *config, const struct setting *setti
 
 	if (setting->kind == SET_TEXT) {
 		fprintf(out, "%s = %s\n", setting->key, *(char *const *)slot);
+		return;
+	}
+	if (setting->kind == SET_SHARE) {
+		fprintf(out, "%s = %g%%\n", setting->key,
+			(double)*(const uint64_t *)slot / 10000);
 		return;
 	}
 	unsigned long long value = *(const uint64_t *)slot;

@@ -31,8 +31,10 @@ struct config {
 	char *target; /* "all", "pid:1234", "cgroup:PATH", "service:NAME" */
 	uint64_t rate_hz, tick_hz;
 	uint64_t ring_bytes, stack_bytes;
-	char *specs;   /* "on": spec files become uprobes; "off" */
-	char *sources; /* "auto", or a comma list: ibs, pebs, clock, page-fault */
+	char *specs;	     /* "on": spec files become uprobes; "off" */
+	uint64_t budget_ppm; /* of the targets' CPU, for all hooks together */
+	char *fleet_key;     /* hosts with the same key have their windows together */
+	char *sources;	     /* "auto", or a comma list: ibs, pebs, clock, page-fault */
 	/* [store] */
 	char *db;
 	uint64_t quota_bytes;

@@ -265,6 +265,8 @@ static bool needs_session(const struct config *old, const struct config *new)
 	       strcmp(old->specs, new->specs) || old->rate_hz != new->rate_hz ||
 	       old->tick_hz != new->tick_hz || old->ring_bytes != new->ring_bytes ||
 	       old->stack_bytes != new->stack_bytes ||
+	       old->budget_ppm != new->budget_ppm ||
+	       strcmp(old->fleet_key, new->fleet_key) ||
 	       strcmp(old->debuginfod_urls, new->debuginfod_urls);
 }
 

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/file.h"
@@ -59,6 +60,7 @@ struct probes {
 	const char *slot_spec[ABI_MAX_SLOTS];
 	uint64_t target_ns, fixed_ns; /* collected since the last step */
 	double cpus;		      /* that the targets use, recent mean */
+	double cpus_now;	      /* or now, where that is more */
 	uint64_t calibrated_ns, put_ns, stepped_ns;
 };
 
@@ -76,7 +78,8 @@ static void calibrate(struct probes *probes, bool *ret_multi)
 		probes->cost =
 			(struct calibration){ { [CALIBRATE_EMULATED] = PLAN_EMULATED_NS,
 						[CALIBRATE_STEPPED] = PLAN_STEPPED_NS,
-						[CALIBRATE_RETURN] = PLAN_RETURN_NS } };
+						[CALIBRATE_RETURN] = PLAN_RETURN_NS,
+						[CALIBRATE_RECORD] = PLAN_RECORD_NS } };
 }
 
 struct err *probes_new(const struct probes_config *config, struct probes **ret_probes)
@@ -169,13 +172,7 @@ static void attach(struct probes *probes, struct unit *unit)
 
 static uint32_t cost_of(const struct probes *probes, const struct probe *probe)
 {
-	static const enum calibrate_kind kinds[] = {
-		[PLAN_EMULATED] = CALIBRATE_EMULATED,
-		[PLAN_STEPPED] = CALIBRATE_STEPPED,
-		[PLAN_TRAMPOLINE] = CALIBRATE_RETURN,
-	};
-
-	return probes->cost.hit_ns[kinds[probe->cost]];
+	return calibration_hit_ns(&probes->cost, probe->cost, &probe->plan);
 }
 
 static bool is_request(const struct plan_point *point)
@@ -342,7 +339,7 @@ static void put_unit(struct probes *probes, const struct unit *unit)
 			.function = probe->function,
 			.state = govern_state_name(now.state),
 			.hits = count.hits,
-			.skipped = count.skipped,
+			.skipped = count.skipped + count.foreign,
 			.unread = count.unknown,
 			.dropped = count.dropped,
 			.hit_ns = cost_of(probes, probe),
@@ -365,6 +362,29 @@ static void note_hot(struct probes *probes, struct unit *unit,
 	put_unit(probes, unit);
 }
 
+static void measure_unit(struct probes *probes, struct unit *unit, uint64_t now_ns)
+{
+	uint64_t for_ns = now_ns - unit->since_ns;
+
+	govern_measure(probes->govern, unit->number, measure(probes, unit, for_ns),
+		       (uint64_t)(probes->cpus_now * (double)for_ns), for_ns);
+	unit->since_ns = now_ns;
+}
+
+/* On for less than a step. Waiting here is shorter than attaching and detaching. */
+static void pulse(struct probes *probes, struct unit *unit, uint64_t pulse_ns)
+{
+	struct timespec wait = { .tv_nsec = (long)pulse_ns };
+
+	attach(probes, unit);
+	govern_pulsed(probes->govern, unit->number);
+	if (!unit->is_attached)
+		return;
+	nanosleep(&wait, NULL);
+	measure_unit(probes, unit, clock_ns());
+	detach(probes, unit);
+}
+
 static void switch_unit(struct probes *probes, struct unit *unit)
 {
 	struct govern_unit now = govern_unit(probes->govern, unit->number);
@@ -372,18 +392,34 @@ static void switch_unit(struct probes *probes, struct unit *unit)
 	note_hot(probes, unit, &now);
 	if (now.weight)
 		tell_weight(probes, unit, now.weight);
-	if (now.is_wanted && !unit->is_attached)
+	if (now.is_wanted && now.pulse_ns && !unit->is_attached)
+		pulse(probes, unit, now.pulse_ns);
+	else if (now.is_wanted && !unit->is_attached)
 		attach(probes, unit);
 	else if (!now.is_wanted && unit->is_attached)
 		detach(probes, unit);
 }
 
-static void put_all(struct probes *probes, uint64_t now_ns)
+/* The kernel charges our own hits to requests at this price. */
+static void calibrate_again(struct probes *probes)
 {
 	bool ignored;
 
+	calibrate(probes, &ignored);
+	vec_each(&probes->units, unit) {
+		vec_each(&(*unit)->probes, item) {
+			struct probe *probe = *item;
+
+			probe->plan.cost_ns = cost_of(probes, probe);
+			err_free(slots_set(probes->slots, probe->slot, &probe->plan));
+		}
+	}
+}
+
+static void put_all(struct probes *probes, uint64_t now_ns)
+{
 	if (now_ns - probes->calibrated_ns >= PROBES_CALIBRATE_NS)
-		calibrate(probes, &ignored);
+		calibrate_again(probes);
 	if (now_ns - probes->put_ns < PROBES_PUT_NS)
 		return;
 	probes->put_ns = now_ns;
@@ -391,19 +427,11 @@ static void put_all(struct probes *probes, uint64_t now_ns)
 		put_unit(probes, *unit);
 }
 
-static void measure_all(struct probes *probes, double cpus, uint64_t now_ns)
+static void measure_all(struct probes *probes, uint64_t now_ns)
 {
-	vec_each(&probes->units, item) {
-		struct unit *unit = *item;
-		uint64_t for_ns = now_ns - unit->since_ns;
-
-		if (!unit->is_attached || for_ns < STEP_NS / 2)
-			continue;
-		govern_measure(probes->govern, unit->number,
-			       measure(probes, unit, for_ns),
-			       (uint64_t)(cpus * (double)for_ns), for_ns);
-		unit->since_ns = now_ns;
-	}
+	vec_each(&probes->units, unit)
+		if ((*unit)->is_attached && now_ns - (*unit)->since_ns >= STEP_NS / 2)
+			measure_unit(probes, *unit, now_ns);
 }
 
 /* Of the last interval, or of the last second when that was more. */
@@ -426,11 +454,10 @@ void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns)
 	probes->fixed_ns += fixed_ns;
 	if (interval_ns < STEP_NS * 9 / 10) /* timers are not exact */
 		return;
-	double cpus = cpus_now(probes, interval_ns);
-
-	measure_all(probes, cpus, now_ns);
+	probes->cpus_now = cpus_now(probes, interval_ns);
+	measure_all(probes, now_ns);
 	govern_fixed(probes->govern,
-		     (double)probes->fixed_ns / (double)interval_ns / cpus);
+		     (double)probes->fixed_ns / (double)interval_ns / probes->cpus_now);
 	govern_step(probes->govern, realtime_ns());
 	vec_each(&probes->units, item)
 		if (!(*item)->is_broken)
@@ -439,6 +466,7 @@ void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns)
 	probes->stepped_ns = now_ns;
 	put_all(probes, now_ns);
 }
+
 const char *probes_framework(const struct probes *probes, uint32_t slot)
 {
 	return slot < ABI_MAX_SLOTS && probes->slot_spec[slot] ? probes->slot_spec[slot]
@@ -473,6 +501,8 @@ static void probe_status(const struct probes *probes, const struct unit *unit,
 	add_share(reply, "duty", now.duty);
 	add_share(reply, "weight", now.weight);
 	command_add_number(reply, "skipped", count.skipped);
+	command_add_number(reply, "foreign", count.foreign);
+	command_add_number(reply, "unpaired", count.unpaired);
 	command_add_number(reply, "unread", count.unknown);
 	command_add_number(reply, "dropped", count.dropped);
 	command_end(reply);

@@ -32,8 +32,12 @@
 #include "probe/ring.h"
 #include "probe/sums.h"
 
-#define SECOND_NS    1000000000ull
-#define TICK_COST_NS 6000 /* of one tick with its copy of the stack, measured */
+#define SECOND_NS 1000000000ull
+/* The first measured, the others estimated on the safe side. The interrupt comes on every
+ * busy CPU, whoever runs there. */
+#define TICK_COST_NS	  6000 /* of one tick with its copy of the stack */
+#define ACCESS_COST_NS	  1500
+#define INTERRUPT_COST_NS 1000
 
 struct attached {
 	char *target;
@@ -63,8 +67,10 @@ struct session {
 	struct stream_writer *recorder;
 	struct abi_count counts[ABI_KINDS]; /* at the last second */
 	VEC(struct attached) attached;
-	struct map *met; /* ids of the modules that this run has identified */
-	uint64_t end_ns; /* realtime, when sampling stopped */
+	struct map *met;	/* ids of the modules that this run has identified */
+	uint64_t access_seen;	/* at the last step */
+	uint64_t interrupts_ns; /* until when they are counted */
+	uint64_t end_ns;	/* realtime, when sampling stopped */
 	bool quiet, ended;
 };
 
@@ -105,6 +111,13 @@ static void record(struct session *session, const void *data, size_t bytes)
 	stream_close(take(session->recorder));
 }
 
+/* Of the hits by which probes are calibrated, on ourselves. */
+static bool is_calibration(const struct event *event)
+{
+	return event->head.kind == ABI_RESOURCE &&
+	       event->resource.slot == ABI_CALIBRATE_SLOT;
+}
+
 static void deliver(void *ctx, const void *data, size_t bytes)
 {
 	struct session *session = ctx;
@@ -116,6 +129,8 @@ static void deliver(void *ctx, const void *data, size_t bytes)
 		err_free(err);
 		return;
 	}
+	if (is_calibration(&event))
+		return;
 	record(session, data, bytes);
 	live_feed(session->live, &event);
 }
@@ -294,8 +309,11 @@ static void build_explainers(struct session *session)
 /* Without them all the rest works. */
 static void build_probes(struct session *session)
 {
+	const struct config *config = session->config.config;
 	struct probes_config probes = { .broker = session->config.broker,
 					.fds = &session->fds,
+					.budget = (double)config->budget_ppm / 1e6,
+					.key = hash_text(config->fleet_key, 0),
 					.sink = session->config.store,
 					.run_id = session->run_id };
 
@@ -415,6 +433,19 @@ static void into_merge(void *ctx, const void *data, size_t bytes)
 	merge_put(session->merge, data, bytes);
 }
 
+/* Of the clock since the last step, were all CPUs busy. */
+static uint64_t interrupts(struct session *session)
+{
+	const struct config *config = session->config.config;
+	uint64_t hz =
+		config->rate_hz > config->tick_hz ? config->rate_hz : config->tick_hz;
+	uint64_t now_ns = clock_ns();
+	uint64_t passed_ns = session->interrupts_ns ? now_ns - session->interrupts_ns : 0;
+
+	session->interrupts_ns = now_ns;
+	return hz * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * passed_ns / SECOND_NS;
+}
+
 /* The targets' CPU by the ticks that they had, and what sampling itself took of it. */
 static void step_probes(struct session *session)
 {
@@ -425,10 +456,13 @@ static void step_probes(struct session *session)
 		return;
 	ring_counts(session->ring, counts);
 	uint64_t ticks = counts[ABI_TICK].seen - session->tick_seen;
+	uint64_t accesses = counts[ABI_ACCESS].seen - session->access_seen;
 
 	session->tick_seen += ticks;
+	session->access_seen += accesses;
 	probes_step(session->probes, hz ? ticks * SECOND_NS / hz : 0,
-		    ticks * TICK_COST_NS);
+		    ticks * TICK_COST_NS + accesses * ACCESS_COST_NS +
+			    interrupts(session) * INTERRUPT_COST_NS);
 }
 
 struct err *session_drain(struct session *session)

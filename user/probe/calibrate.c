@@ -3,7 +3,8 @@
  * Two tiny functions of our own get a probe, and are called many times. CPU time and not
  * the clock, because a neighbour's load is no cost of ours; the median of some rounds,
  * because an interrupt may fall into one. The plan evaluates a condition and a key and
- * changes the context, as most do, but emits nothing.
+ * changes the context, as most do. What a record costs is the difference between a gauge
+ * that is told and one whose condition does not hold.
  */
 #include "probe/calibrate.h"
 
@@ -19,6 +20,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "probe/attach.h"
+#include "probe/plan.h"
 
 #define ROUNDS	  7
 #define HITS	  500
@@ -100,46 +102,71 @@ static uint32_t time_calls(probed_fn function)
 	return (uint32_t)(rounds[ROUNDS / 2] / HITS);
 }
 
-static struct err *measure(const struct loader *loader, int exe_fd,
-			   enum calibrate_kind kind, uint32_t *ret_ns)
-{
-	probed_fn function =
-		kind == CALIBRATE_STEPPED ? calibrate_stepped : calibrate_emulated;
-	struct attach_point point = { .slot = CALIBRATE_SLOT };
-	struct attach_request request = { .file_fd = exe_fd,
-					  .pid = (uint32_t)getpid(),
-					  .is_return = kind == CALIBRATE_RETURN,
-					  .points = &point,
-					  .count = 1 };
-	CLEANUP(attach_close) struct attachment *attachment = NULL;
-	uint32_t bare_ns = time_calls(function);
-
-	TRY(offset_of(function, &point.offset));
-	TRY(attach_open(loader, &request, &attachment));
-	uint32_t ns = time_calls(function);
-
-	*ret_ns = ns > bare_ns ? ns - bare_ns : 1;
-	return NULL;
-}
-
-static struct err *measure_all(const struct loader *loader, struct calibration *ret_cost)
-{
-	CLEANUP(close) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return err_errno(errno, "calibrate: open our own file");
-	for (int kind = 0; kind < CALIBRATE_KINDS; kind++)
-		TRY(measure(loader, fd, (enum calibrate_kind)kind,
-			    &ret_cost->hit_ns[kind]));
-	return NULL;
-}
-
-static struct err *set_plan(const struct probe_fds *fds, const struct abi_probe *plan)
+static struct err *set_plan(const struct loader *loader, const struct abi_probe *plan)
 {
 	uint32_t slot = CALIBRATE_SLOT;
 
-	if (bpf_map_update_elem(fds->fd[PROBE_FD_PROBES], &slot, plan, BPF_ANY))
+	if (bpf_map_update_elem(loader_fds(loader)->fd[PROBE_FD_PROBES], &slot, plan,
+				BPF_ANY))
 		return err_errno(errno, "calibrate: write the plan");
+	return NULL;
+}
+
+/* ns per call of @function while it has a probe with @plan. */
+static struct err *time_probed(const struct loader *loader, probed_fn function,
+			       bool is_return, const struct abi_probe *plan,
+			       uint32_t *ret_ns)
+{
+	CLEANUP(close) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct attach_point point = { .slot = CALIBRATE_SLOT };
+	struct attach_request request = { .file_fd = fd,
+					  .pid = (uint32_t)getpid(),
+					  .is_return = is_return,
+					  .points = &point,
+					  .count = 1 };
+	CLEANUP(attach_close) struct attachment *attachment = NULL;
+
+	if (fd < 0)
+		return err_errno(errno, "calibrate: open our own file");
+	TRY(set_plan(loader, plan));
+	TRY(offset_of(function, &point.offset));
+	TRY(attach_open(loader, &request, &attachment));
+	*ret_ns = time_calls(function);
+	return NULL;
+}
+
+static uint32_t over(uint32_t ns, uint32_t bare_ns)
+{
+	return ns > bare_ns ? ns - bare_ns : 1;
+}
+
+static struct err *measure_kinds(const struct loader *loader,
+				 const struct abi_probe *plan,
+				 struct calibration *ret_cost)
+{
+	for (int kind = 0; kind < CALIBRATE_RECORD; kind++) {
+		probed_fn function = kind == CALIBRATE_STEPPED ? calibrate_stepped
+							       : calibrate_emulated;
+		uint32_t bare_ns = time_calls(function), ns;
+
+		TRY(time_probed(loader, function, kind == CALIBRATE_RETURN, plan, &ns));
+		ret_cost->hit_ns[kind] = over(ns, bare_ns);
+	}
+	return NULL;
+}
+
+static struct err *measure_record(const struct loader *loader,
+				  const struct abi_probe *plan,
+				  struct calibration *ret_cost)
+{
+	struct abi_probe gauge = *plan;
+	uint32_t told_ns, silent_ns;
+
+	gauge.verb = ABI_LEVEL;
+	TRY(time_probed(loader, calibrate_emulated, false, &gauge, &told_ns));
+	gauge.when[0].op = ABI_OP_LT;
+	TRY(time_probed(loader, calibrate_emulated, false, &gauge, &silent_ns));
+	ret_cost->hit_ns[CALIBRATE_RECORD] = over(told_ns, silent_ns);
 	return NULL;
 }
 
@@ -151,17 +178,44 @@ struct err *calibrate_run(const struct loader *loader, struct calibration *ret_c
 	const struct abi_probe plan = { .verb = ABI_CONN_RELEASE,
 					.key = { .value = arg },
 					.when[0] = { .value = arg, .op = ABI_OP_GE } };
-	const struct probe_fds *fds = loader_fds(loader);
 
 #if !defined(__x86_64__)
 	return err_new(ERR_UNSUPPORTED, "calibrate: not on this kind of CPU");
 #endif
-	TRY(set_plan(fds, &plan));
-	struct err *err = measure_all(loader, ret_cost);
+	struct err *err = measure_kinds(loader, &plan, ret_cost);
 
 	if (!err)
-		err = set_plan(fds, &(struct abi_probe){ 0 });
+		err = measure_record(loader, &plan, ret_cost);
+	if (!err)
+		err = set_plan(loader, &(struct abi_probe){ 0 });
 	return err;
+}
+
+/* Does a hit make a record? Changes of context do only when they end something. */
+static bool is_told(const struct abi_probe *plan)
+{
+	switch (plan->verb) {
+	case ABI_TASK_PUSH:
+	case ABI_TASK_POP:
+	case ABI_TASK_DONE:
+	case ABI_CONN_OWN:
+	case ABI_CONN_RELEASE:
+		return false;
+	}
+	return plan->verb && !(plan->flags & (ABI_PROBE_SAVE | ABI_PROBE_SUM));
+}
+
+uint32_t calibration_hit_ns(const struct calibration *calibration, unsigned cost,
+			    const struct abi_probe *plan)
+{
+	static const enum calibrate_kind kinds[] = {
+		[PLAN_EMULATED] = CALIBRATE_EMULATED,
+		[PLAN_STEPPED] = CALIBRATE_STEPPED,
+		[PLAN_TRAMPOLINE] = CALIBRATE_RETURN,
+	};
+	uint32_t record_ns = is_told(plan) ? calibration->hit_ns[CALIBRATE_RECORD] : 0;
+
+	return calibration->hit_ns[kinds[cost]] + record_ns;
 }
 
 const char *calibrate_kind_name(enum calibrate_kind kind)

@@ -12,10 +12,10 @@
 #include "core/intern.h"
 #include "core/mem.h"
 
-#define KEEP	    0.8 /* of the budget, after units had to leave */
-#define RETURN	    0.5 /* of the budget, for a unit to come back */
-#define HOT	    3.0 /* bursts from which on a unit is cut */
-#define WINDOW_PART 0.2 /* of the budget at least is for windows */
+#define KEEP	    0.8	 /* of the budget, after units had to leave */
+#define RETURN	    0.5	 /* of the budget, for a unit to come back */
+#define WINDOW_PART 0.2	 /* of the budget at least is for windows */
+#define PULSE_PART  0.25 /* of the mean is the last short window */
 #define SMOOTH_NS   1000000000.0
 
 struct unit {
@@ -24,9 +24,12 @@ struct unit {
 	uint64_t retry_ns;	/* length of the next pause */
 	uint64_t back_ns;	/* CUT: end of the pause */
 	bool is_used;
-	double measured_ns; /* for so long */
-	double last_share;  /* of the last interval alone; 0 when it was acted upon */
-	uint32_t order;	    /* among the windowed */
+	bool is_trial;	     /* the next window is the shortest: it was cut */
+	bool was_trial;	     /* and the last one was */
+	uint64_t spent_slot; /* it has had, or may not have, the window of this slot */
+	double measured_ns;  /* for so long */
+	double last_share;   /* of the last interval alone; 0 when it was acted upon */
+	uint32_t order;	     /* among the windowed */
 };
 
 struct govern {
@@ -35,6 +38,7 @@ struct govern {
 	struct unit units[GOVERN_MAX_UNITS];
 	int count; /* used ones are below */
 	uint32_t windowed;
+	uint64_t slot; /* of the last step */
 };
 
 struct govern *govern_new(const struct govern_config *config)
@@ -104,6 +108,8 @@ void govern_measure(struct govern *govern, int at, uint64_t cost_ns, uint64_t ta
 	/* A plain mean at first. */
 	if (unit->measured_ns < SMOOTH_NS)
 		part = (double)interval_ns / (unit->measured_ns + (double)interval_ns);
+	else if (unit->now.pulse_ns && part < PULSE_PART)
+		part = PULSE_PART;
 	unit->measured_ns += (double)interval_ns;
 	unit->now.share += part * (share - unit->now.share);
 }
@@ -123,25 +129,52 @@ static void cut(struct unit *unit, uint64_t now_ns)
 		unit->retry_ns = GOVERN_RETRY_MAX;
 }
 
+/* How long a unit of this share may be on in any GOVERN_BURST_NS. */
+static double allowed_ns(const struct govern *govern, double share)
+{
+	return (double)GOVERN_BURST_NS * govern->config.burst / share;
+}
+
+static void to_windows(struct unit *unit)
+{
+	unit->now.state = GOVERN_WINDOWED;
+	unit->calm_since_ns = 0;
+}
+
+/* What it cost in its last interval: for how long may it be on at all? One short window
+ * says little, so there the mean counts. */
+static void judge_last(struct govern *govern, struct unit *unit, uint64_t now_ns)
+{
+	double share = unit->last_share;
+	bool was_pulse = unit->now.pulse_ns && !unit->was_trial;
+
+	unit->last_share = 0;
+	if (was_pulse && share > unit->now.share)
+		share = unit->now.share;
+	if (share <= govern->config.burst)
+		return;
+	if (allowed_ns(govern, share) < (double)GOVERN_SHORT_NS) {
+		cut(unit, now_ns);
+		return;
+	}
+	if (unit->now.state == GOVERN_ON)
+		unit->now.became_hot_ns = now_ns;
+	to_windows(unit);
+	/* A mean that does not know of it yet would leave it its long windows. */
+	if (unit->now.share < share)
+		unit->now.share = share;
+	unit->spent_slot = now_ns / govern->config.slot_ns;
+}
+
 static void cut_or_retry(struct govern *govern, uint64_t now_ns)
 {
 	each_unit(govern, unit)
 	{
-		double bursts = unit->last_share / govern->config.burst;
-
-		unit->last_share = 0;
-		if (unit->now.state != GOVERN_CUT && bursts > HOT) {
-			cut(unit, now_ns);
-		} else if (unit->now.state == GOVERN_ON && bursts > 1) {
-			unit->now.state = GOVERN_WINDOWED;
-			unit->now.became_hot_ns = now_ns;
-			unit->calm_since_ns = 0;
-		} else if (unit->now.state == GOVERN_CUT && now_ns >= unit->back_ns) {
-			unit->now.state = GOVERN_WINDOWED;
-			unit->calm_since_ns = 0;
-			/* It was hot; a window must find room for it all the same. */
-			if (unit->now.share > govern->config.burst)
-				unit->now.share = govern->config.burst;
+		if (unit->now.state != GOVERN_CUT) {
+			judge_last(govern, unit, now_ns);
+		} else if (now_ns >= unit->back_ns) {
+			to_windows(unit);
+			unit->is_trial = true;
 		}
 	}
 }
@@ -178,8 +211,7 @@ static void make_room(struct govern *govern)
 		if (!unit->now.share)
 			return;
 		sum -= unit->now.share;
-		unit->now.state = GOVERN_WINDOWED;
-		unit->calm_since_ns = 0;
+		to_windows(unit);
 	}
 }
 
@@ -208,7 +240,30 @@ static void take_back(struct govern *govern, uint64_t now_ns)
 
 /* Windows. */
 
-/* How many windowed units from the @first on are on together: one at least. */
+/* What limits the window of a unit that is too dear for a whole one; 0: nothing. */
+static uint64_t pulse_of(const struct govern *govern, const struct unit *unit)
+{
+	if (unit->is_trial)
+		return GOVERN_SHORT_NS;
+	if (unit->now.share <= govern->config.burst)
+		return 0;
+	double ns = allowed_ns(govern, unit->now.share);
+
+	return ns > (double)GOVERN_SHORT_NS ? (uint64_t)ns : GOVERN_SHORT_NS;
+}
+
+/* Its cost over a whole window, as a share. */
+static double window_share(const struct govern *govern, const struct unit *unit)
+{
+	uint64_t pulse_ns = pulse_of(govern, unit);
+
+	if (!pulse_ns)
+		return unit->now.share;
+	return unit->now.share * (double)pulse_ns / (double)govern->config.window_ns;
+}
+
+/* How many windowed units from the @first on are on together: one at least. A unit whose
+ * window is cut short has it alone. */
 static uint32_t fit(const struct govern *govern, const double *shares, uint32_t first)
 {
 	double sum = 0;
@@ -263,7 +318,6 @@ static bool in_window(const struct govern *govern, uint64_t now_ns, double chanc
 static void set_duties(struct govern *govern, const double *shares, double chance)
 {
 	CLEANUP(free) uint32_t *parts = mem_array(govern->windowed, sizeof(*parts));
-	double part = (double)govern->config.window_ns / (double)govern->config.slot_ns;
 
 	for (uint32_t first = 0; first < govern->windowed; first++)
 		for (uint32_t i = 0, n = fit(govern, shares, first); i < n; i++)
@@ -272,6 +326,9 @@ static void set_duties(struct govern *govern, const double *shares, double chanc
 	{
 		if (unit->now.state != GOVERN_WINDOWED)
 			continue;
+		uint64_t on_ns = unit->now.pulse_ns ?: govern->config.window_ns;
+		double part = (double)on_ns / (double)govern->config.slot_ns;
+
 		unit->now.duty = part * chance * parts[unit->order] / govern->windowed;
 		unit->now.weight = 1 / unit->now.duty;
 	}
@@ -280,23 +337,43 @@ static void set_duties(struct govern *govern, const double *shares, double chanc
 static void decide_windows(struct govern *govern, uint64_t now_ns)
 {
 	CLEANUP(free) double *shares = mem_array(govern->windowed, sizeof(*shares));
+	CLEANUP(free) double *costs = mem_array(govern->windowed, sizeof(*costs));
 	uint64_t slot = now_ns / govern->config.slot_ns;
+	uint32_t windowed = govern->windowed;
 	double mean = 0;
 
-	each_unit(govern, unit) if (unit->now.state == GOVERN_WINDOWED)
-		shares[unit->order] = unit->now.share;
-	for (uint32_t first = 0; first < govern->windowed; first++)
+	each_unit(govern, unit)
+	{
+		if (unit->now.state != GOVERN_WINDOWED)
+			continue;
+		unit->now.pulse_ns = pulse_of(govern, unit);
+		/* More than fits with any other: alone. */
+		shares[unit->order] =
+			unit->now.pulse_ns ? 2 * govern->config.burst : unit->now.share;
+		costs[unit->order] = window_share(govern, unit);
+	}
+	for (uint32_t first = 0; first < windowed; first++)
 		for (uint32_t i = 0, n = fit(govern, shares, first); i < n; i++)
-			mean += shares[(first + i) % govern->windowed] / govern->windowed;
+			mean += costs[(first + i) % windowed] / windowed;
 	double chance = slot_chance(govern, mean);
-	uint32_t first = (uint32_t)(draw(govern, slot, 2) * govern->windowed);
+	uint32_t first = (uint32_t)(draw(govern, slot, 2) * windowed);
 	uint32_t taken =
 		in_window(govern, now_ns, chance) ? fit(govern, shares, first) : 0;
 
 	each_unit(govern, unit) if (unit->now.state == GOVERN_WINDOWED)
-		unit->now.is_wanted =
-		(unit->order + govern->windowed - first) % govern->windowed < taken;
+		unit->now.is_wanted = unit->spent_slot != slot &&
+				      (unit->order + windowed - first) % windowed < taken;
 	set_duties(govern, shares, chance);
+	govern->slot = slot;
+}
+
+void govern_pulsed(struct govern *govern, int at)
+{
+	struct unit *unit = &govern->units[at];
+
+	unit->spent_slot = govern->slot;
+	unit->was_trial = unit->is_trial;
+	unit->is_trial = false;
 }
 
 static void settle(struct govern *govern)
@@ -306,6 +383,7 @@ static void settle(struct govern *govern)
 	{
 		bool is_on = unit->now.state == GOVERN_ON;
 
+		unit->now.pulse_ns = 0;
 		if (unit->now.state == GOVERN_WINDOWED && !govern->config.no_windows) {
 			unit->order = govern->windowed++;
 			continue;

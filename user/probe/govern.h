@@ -9,11 +9,12 @@
  *
  *	ON        always
  *	WINDOWED  on in windows only: the units that cost most, when the budget is short
- *	CUT       off, because it alone cost several times what a window may; tried again
- *	          later, in windows first, after a time that doubles each time
+ *	CUT       off, because even the shortest window would cost more than it may; tried
+ *	          again later, in one such window, after a time that doubles each time
  *
  * What costs more than a burst while it is on goes to windows at once. A single unit
- * that does so in windows too has them all the same, and then costs more than @burst.
+ * that costs more than @burst there has shorter ones, of which @burst of GOVERN_BURST_NS
+ * is the cost; where that would be less than GOVERN_SHORT_NS, it is cut.
  *
  * Windows: realtime is cut into slots. A keyed hash of the slot's number decides whether
  * a window lies in it and where, the same on every host that has the key, whatever the
@@ -30,7 +31,9 @@
 #define GOVERN_MAX_UNITS 2048
 #define GOVERN_BUDGET	 0.01
 #define GOVERN_BURST	 0.10
-#define GOVERN_SLOT_NS	 10000000000ull
+#define GOVERN_BURST_NS	 100000000ull /* over which a burst is measured */
+#define GOVERN_SHORT_NS	 20000000ull  /* attaching and detaching take as long */
+#define GOVERN_SLOT_NS	 3000000000ull
 #define GOVERN_WINDOW_NS 300000000ull
 #define GOVERN_CALM_NS	 10000000000ull /* so long must a unit fit before it is ON again */
 #define GOVERN_RETRY_NS	 5000000000ull	/* first pause after a cut */
@@ -50,10 +53,11 @@ enum govern_state { GOVERN_ON = 1, GOVERN_WINDOWED, GOVERN_CUT };
 /* What is known of one unit. */
 struct govern_unit {
 	enum govern_state state;
-	bool is_wanted; /* should be attached now */
-	double share;	/* of the targets' CPU while attached, recent mean */
-	double duty;	/* share of the time in which it is attached */
-	double weight;	/* 1 / duty: what one event stands for; 0 when it is cut */
+	bool is_wanted;	   /* should be attached now */
+	uint64_t pulse_ns; /* but for no longer than this, once per window; 0: no limit */
+	double share;	   /* of the targets' CPU while attached, recent mean */
+	double duty;	   /* share of the time in which it is attached */
+	double weight;	   /* 1 / duty: what one event stands for; 0 when it is cut */
 	uint64_t became_hot_ns; /* time of the last cut, 0 never */
 };
 
@@ -78,6 +82,9 @@ void govern_fixed(struct govern *govern, double share);
  */
 void govern_measure(struct govern *govern, int unit, uint64_t cost_ns, uint64_t target_ns,
 		    uint64_t interval_ns);
+
+/* govern_pulsed() - the unit had the short window that it was wanted for. */
+void govern_pulsed(struct govern *govern, int unit);
 
 /* govern_step() - decide anew; every 100 ms. @now_ns: realtime, as slots are. */
 void govern_step(struct govern *govern, uint64_t now_ns);

@@ -25,6 +25,7 @@
 #define PLAN_EMULATED_NS 1500  /* of one hit, until calibrated on this machine */
 #define PLAN_STEPPED_NS	 15000 /* likewise */
 #define PLAN_RETURN_NS	 3000  /* of a uretprobe, entry and return together */
+#define PLAN_RECORD_NS	 400   /* more, when it makes a record */
 
 enum plan_cost { PLAN_EMULATED, PLAN_STEPPED, PLAN_TRAMPOLINE };
 

@@ -42,14 +42,20 @@ static void machine_step(struct machine *machine)
 	double cost = 0;
 
 	for (int i = 0; i < machine->count; i++) {
-		if (!govern_unit(machine->govern, i).is_wanted)
-			continue;
-		double cost_ns = machine->rates[i] * (double)STEP_NS;
+		struct govern_unit unit = govern_unit(machine->govern, i);
+		uint64_t on_ns = unit.pulse_ns ? unit.pulse_ns : STEP_NS;
 
-		govern_measure(machine->govern, i, (uint64_t)cost_ns, STEP_NS, STEP_NS);
+		if (!unit.is_wanted)
+			continue;
+		double cost_ns = machine->rates[i] * (double)on_ns;
+
+		assert_true(on_ns <= STEP_NS);
+		govern_measure(machine->govern, i, (uint64_t)cost_ns, on_ns, on_ns);
+		if (unit.pulse_ns)
+			govern_pulsed(machine->govern, i);
 		machine->spent[i] += cost_ns;
-		machine->on_ns[i] += STEP_NS;
-		cost += machine->rates[i];
+		machine->on_ns[i] += on_ns;
+		cost += cost_ns / (double)STEP_NS;
 	}
 	if (cost > machine->worst_step)
 		machine->worst_step = cost;
@@ -149,7 +155,7 @@ static void a_probe_that_turns_hot_is_off_within_a_second(void **state)
 	machine_add(&machine, 0);
 	machine_add(&machine, 0.001);
 	machine_run(&machine, 10);
-	machine.rates[0] = 0.4; /* 200,000 hits/s of 2 us */
+	machine.rates[0] = 0.6; /* 200,000 hits/s of 3 us */
 	while (govern_unit(machine.govern, 0).is_wanted) {
 		machine_step(&machine);
 		assert_true(++steps <= 5);
@@ -160,6 +166,7 @@ static void a_probe_that_turns_hot_is_off_within_a_second(void **state)
 	/* While it stays hot, trying it again may not cost the budget either. */
 	machine_run(&machine, 2000);
 	assert_true(spent(&machine, 2000) < 0.01);
+	assert_true(machine.worst_step <= 0.6 * 0.21); /* the shortest window */
 	/* And once it is calm it comes back, though not in vain pauses longer than these. */
 	machine.rates[0] = 0;
 	machine_run(&machine, 3000);
@@ -179,7 +186,13 @@ static void what_always_costs_more_than_a_burst_still_has_its_windows(void **sta
 	assert_true(govern_unit(machine.govern, 0).became_hot_ns);
 	machine_run(&machine, 4000);
 	assert_int_equal(state_of(&machine, 0), GOVERN_WINDOWED);
-	assert_true(spent(&machine, 4000) > 0.003 && spent(&machine, 4000) < 0.0105);
+	assert_true(spent(&machine, 4000) > 0.002 && spent(&machine, 4000) < 0.0105);
+	/* But shorter ones. */
+	assert_true(machine.worst_step <= 0.105);
+	double duty = (double)machine.on_ns[0] / (4000.0 * SECOND_NS);
+
+	assert_true(duty * govern_unit(machine.govern, 0).weight > 0.9);
+	assert_true(duty * govern_unit(machine.govern, 0).weight < 1.1);
 	govern_free(machine.govern);
 }
 
