@@ -39,6 +39,7 @@ enum abi_kind {
 	ABI_SPAN,
 	ABI_RESOURCE,
 	ABI_LOSS,
+	ABI_MESSAGE,
 	ABI_KINDS,
 };
 
@@ -183,7 +184,7 @@ ABI_CHECK(abi_tick, 48 + 24 + 136 + 512 + 512);
  */
 #define ABI_MAX_SLOTS	   2048
 #define ABI_CALIBRATE_SLOT (ABI_MAX_SLOTS - 1) /* passes the filter always */
-#define ABI_FETCH_DEREFS   4
+#define ABI_FETCH_DEREFS   6
 #define ABI_PROBE_WHENS	   2
 #define ABI_NAME_MAX	   128
 #define ABI_NAME_STOPS	   4
@@ -214,7 +215,7 @@ struct abi_path {
 	__s32 offset[ABI_FETCH_DEREFS];
 	__s64 add;
 };
-ABI_CHECK(abi_path, 32);
+ABI_CHECK(abi_path, 40);
 
 enum abi_fetch_kind {
 	ABI_FETCH_INT,
@@ -247,7 +248,7 @@ struct abi_fetch {
 	__u8 stop[ABI_NAME_STOPS]; /* strings end before the first of these; 0: unused */
 	__s64 operand;
 };
-ABI_CHECK(abi_fetch, 80);
+ABI_CHECK(abi_fetch, 96);
 
 enum abi_verb {
 	ABI_REQUEST_BEGIN = 1, /* a request named @name, found again by @key */
@@ -312,7 +313,7 @@ struct abi_probe {
 	__u64 method_id;   /* without a name expression: hash of a fixed name, or 0 */
 	struct abi_fetch key, object, amount, name, when[ABI_PROBE_WHENS];
 };
-ABI_CHECK(abi_probe, 48 + 6 * 80);
+ABI_CHECK(abi_probe, 48 + 6 * 96);
 
 /* One cache line. */
 struct abi_probe_count {
@@ -398,6 +399,27 @@ struct abi_resource {
 	__u32 count; /* USE, COST_ADD: hits added up in @amount, since @begin_ns; else 1 */
 };
 ABI_CHECK(abi_resource, 48 + 64);
+
+enum abi_side { ABI_SENT = 1, ABI_RECEIVED };
+enum abi_family { ABI_TCP = 1, ABI_UNIX };
+
+/*
+ * Bytes from a client to a server, as one side sees them. SENT: for request @span_id.
+ * RECEIVED: request @span_id began with these, as the @ordinal-th of them (from 0). A
+ * connection is known by its two streams; no address, so it is the same on both sides of
+ * a NAT. @source, @target: of the sender's and of the other stream; TCP: the number of
+ * its first byte, UNIX: the socket's cookie.
+ */
+struct abi_message {
+	struct abi_head head;
+	__u64 span_id;
+	__u64 source, target;
+	__u64 begin, end; /* bytes [begin, end) of the stream @source */
+	__u32 ordinal;
+	__u8 side, family;
+	__u16 pad;
+};
+ABI_CHECK(abi_message, 48 + 48);
 
 /* One word after the other, the last one padded with zeros. */
 static inline __u64 abi_name_word(__u64 id, __u64 word)

@@ -488,3 +488,51 @@ SELECT probe.run_id, probe.probe_id, probe.module_id, module.name AS module, pro
 	probe.duty, probe.hot_at_ns
 FROM probe LEFT JOIN module USING (module_id)
 ORDER BY probe.hits * probe.hit_ns DESC;
+
+-- v_resource: what happened to the resources of applications, one row per bucket
+--   run_id           which run
+--   bucket_at_ns     begin of the bucket
+--   length_ns        its length: 1 s, and 10 s, 1 min, 1 h as it grows old
+--   pid              first process of the application
+--   spec             spec that declares the resource
+--   resource         its name there
+--   title            and for people
+--   kind             lock, cache, pool, slots, buffer, log, loop, pin, other
+--   unit             of its amounts; '' pieces
+--   capacity         NULL unknown
+--   wait_ns          time that tasks waited for it, open waits included
+--   hold_ns          time that tasks held it, likewise
+--   waits            how many waits began
+--   acquires         how often it was acquired
+--   releases         how often it was given back
+--   uses             how often it was used
+--   refusals         attempts to acquire it that got nothing
+--   max_balance      largest amount held at the end of a bucket
+--   max_holders      most tasks that held it then
+--   on_ns            how long its probes were on
+CREATE VIEW v_resource AS
+SELECT b.run_id, b.bucket_at_ns, l.length_ns, b.pid, r.spec, r.name AS resource, r.title,
+	r.kind, r.unit, r.capacity, b.wait_ns, b.hold_ns, b.waits, b.acquires, b.releases,
+	b.uses, b.refusals, b.max_balance, b.max_holders, b.on_ns
+FROM resource_bucket AS b
+JOIN bucket_level AS l USING (level)
+JOIN resource AS r USING (resource_id)
+ORDER BY b.bucket_at_ns;
+
+-- v_finding: what is wrong with which resource
+--   run_id           which run
+--   finding_id       which finding
+--   pid              first process of the application
+--   class            contention, inefficient_policy, under_provisioned, ...
+--   resource         what it is about
+--   object           which one of them
+--   score            seconds that are lost in a second
+--   since_at_ns      when it began
+--   until_at_ns      when it was over; NULL while it goes on
+--   seen_at_ns       when it was there last
+--   text             the whole finding as JSON, see assay-finding(5)
+CREATE VIEW v_finding AS
+SELECT run_id, finding_id, pid, class, resource, object, score, since_at_ns, until_at_ns,
+	seen_at_ns, text
+FROM finding
+ORDER BY score DESC;

@@ -101,6 +101,15 @@ struct err *probes_new(const struct probes_config *config, struct probes **ret_p
 
 /* Switching. */
 
+/* The resource that a unit is about; 0: requests. */
+static uint64_t resource_of(const struct unit *unit)
+{
+	const struct abi_probe *plan =
+		unit->probes.count ? &unit->probes.data[0]->plan : NULL;
+
+	return plan && plan->verb >= ABI_WAIT_BEGIN ? plan->resource_id : 0;
+}
+
 static void attach_link(struct probes *probes, struct unit *unit, int link,
 			struct err **err)
 {
@@ -129,6 +138,8 @@ static void detach(struct probes *probes, struct unit *unit)
 			err_free(broker_detach(probes->config.broker, unit->links[link]));
 		unit->links[link] = 0;
 	}
+	if (unit->is_attached)
+		diagnosis_switch(probes->config.diagnosis, resource_of(unit), false);
 	unit->is_attached = false;
 }
 
@@ -159,6 +170,7 @@ static void attach(struct probes *probes, struct unit *unit)
 	/* Not before: hits while a link was made belong to no measured time. */
 	vec_each(&unit->probes, item)
 		(*item)->last = slots_count(probes->slots, (*item)->slot);
+	diagnosis_switch(probes->config.diagnosis, resource_of(unit), true);
 	if (!err)
 		return;
 	log_warn("probe %s %s: %s, leaving it out", unit->probes.data[0]->spec,
@@ -209,6 +221,7 @@ static struct err *add_point(struct probes *probes, struct unit *unit, uint64_t 
 	probe->slot = ABI_MAX_SLOTS;
 	TRY(slots_put(probes->slots, &probe->plan, &probe->slot));
 	probes->slot_spec[probe->slot] = probe->spec;
+	diagnosis_place(probes->config.diagnosis, probe->slot, probe->function);
 	return NULL;
 }
 
@@ -288,6 +301,7 @@ struct err *probes_add(struct probes *probes, uint64_t module_id, int file_fd,
 		return err_new(ERR_LIMIT, "more than %d sets of probes",
 			       PROBES_MAX_FILES);
 	put_methods(probes, plan);
+	diagnosis_declare(probes->config.diagnosis, plan);
 	for (size_t i = 0; i < plan->point_count; i++) {
 		bool is_first = true;
 

@@ -14,6 +14,7 @@
 #include "core/cleanup.h"
 #include "core/str.h"
 #include "daemon/broker.h"
+#include "daemon/diagnosis.h"
 #include "model/sink.h"
 #include "probe/plan.h"
 
@@ -27,8 +28,9 @@ struct probes_config {
 	const struct probe_fds *fds;
 	struct sink *sink;
 	uint64_t run_id;
-	double budget; /* share of the targets' CPU; 0: GOVERN_BUDGET */
-	uint64_t key;  /* of the fleet's windows */
+	double budget;		     /* share of the targets' CPU; 0: GOVERN_BUDGET */
+	uint64_t key;		     /* of the fleet's windows */
+	struct diagnosis *diagnosis; /* is told what there is and when it is on */
 };
 
 struct probes;

@@ -19,6 +19,7 @@
 #include "core/mem.h"
 #include "core/vec.h"
 #include "daemon/bindings.h"
+#include "daemon/diagnosis.h"
 #include "daemon/modules.h"
 #include "daemon/probes.h"
 #include "daemon/run.h"
@@ -61,6 +62,7 @@ struct session {
 	struct modules *modules;
 	struct stacks *stacks;
 	struct explain *explain;
+	struct diagnosis *diagnosis;
 	struct probes *probes;	   /* NULL: the kernel has none */
 	struct bindings *bindings; /* likewise */
 	uint64_t tick_seen;	   /* at the last step */
@@ -207,6 +209,13 @@ static const char *framework_of(void *ctx, uint32_t slot)
 	return session->probes ? probes_framework(session->probes, slot) : "";
 }
 
+static void observe(void *ctx, const struct event *event)
+{
+	struct session *session = ctx;
+
+	diagnosis_observe(session->diagnosis, event);
+}
+
 /* Opening. */
 
 /* Until uprobes have proved themselves on every framework, somebody must ask for them: by
@@ -256,7 +265,8 @@ static void build_live(struct session *session)
 					     .unwind = unwind,
 					     .service = service_of,
 					     .eager = is_eager,
-					     .framework = framework_of };
+					     .framework = framework_of,
+					     .observe = observe };
 	struct live_config config = {
 		.run_id = session->run_id,
 		.boot_id = hash_text(session->meta.boot_id, 0),
@@ -266,6 +276,11 @@ static void build_live(struct session *session)
 				      .max_records = SESSION_MAX_WAITING,
 				      .max_bytes = SESSION_MAX_BYTES };
 
+	struct diagnosis_config diagnosis = { session->run_id,
+					      session->meta.realtime_offset_ns,
+					      session->config.store };
+
+	session->diagnosis = diagnosis_new(&diagnosis);
 	session->live = live_new(&config, &session->tap, &ops, session);
 	session->merge = merge_new(&merge, deliver, session);
 }
@@ -315,7 +330,8 @@ static void build_probes(struct session *session)
 					.budget = (double)config->budget_ppm / 1e6,
 					.key = hash_text(config->fleet_key, 0),
 					.sink = session->config.store,
-					.run_id = session->run_id };
+					.run_id = session->run_id,
+					.diagnosis = session->diagnosis };
 
 	if (!wants_specs(session->config.config))
 		return;
@@ -400,6 +416,7 @@ void session_free(struct session *session)
 	snapshot_free(session->snapshot);
 	merge_free(session->merge);
 	live_free(session->live);
+	diagnosis_free(session->diagnosis);
 	stream_close(session->recorder);
 	ring_free(session->ring);
 	probe_fds_close(&session->fds);
@@ -480,6 +497,8 @@ struct err *session_drain(struct session *session)
 	step_probes(session);
 	if (session->bindings)
 		bindings_pump(session->bindings);
+	if (session->probes)
+		diagnosis_step(session->diagnosis, now_ns);
 	stacks_pump(session->stacks);
 	workers_pump(session->config.workers);
 	return NULL;

@@ -16,22 +16,25 @@
 #include "model/verdict.h"
 
 enum fact_kind {
-	FACT_RUN,      /* opens a run, or closes it when @end_ns is set */
-	FACT_PROCESS,  /* seen, or gone when @end_ns is set; an upsert */
-	FACT_MODULE,   /* an upsert */
-	FACT_ACCESS,   /* aggregate of one bucket; adds to an equal row */
-	FACT_TICK,     /* likewise */
-	FACT_STACK,    /* insert once */
-	FACT_FUNCTION, /* insert once */
-	FACT_SITE,     /* va -> function and line; insert once */
-	FACT_TYPE,     /* insert once */
-	FACT_FIELD,    /* insert once */
-	FACT_ANSWER,   /* replaces the same (module, va, skid) */
-	FACT_LOSS,     /* adds to an equal row */
-	FACT_METHOD,   /* insert once */
-	FACT_REQUEST,  /* aggregate of one bucket; adds to an equal row */
-	FACT_SPAN,     /* insert once */
-	FACT_PROBE,    /* replaces the same (run, probe) */
+	FACT_RUN,	      /* opens a run, or closes it when @end_ns is set */
+	FACT_PROCESS,	      /* seen, or gone when @end_ns is set; an upsert */
+	FACT_MODULE,	      /* an upsert */
+	FACT_ACCESS,	      /* aggregate of one bucket; adds to an equal row */
+	FACT_TICK,	      /* likewise */
+	FACT_STACK,	      /* insert once */
+	FACT_FUNCTION,	      /* insert once */
+	FACT_SITE,	      /* va -> function and line; insert once */
+	FACT_TYPE,	      /* insert once */
+	FACT_FIELD,	      /* insert once */
+	FACT_ANSWER,	      /* replaces the same (module, va, skid) */
+	FACT_LOSS,	      /* adds to an equal row */
+	FACT_METHOD,	      /* insert once */
+	FACT_REQUEST,	      /* aggregate of one bucket; adds to an equal row */
+	FACT_SPAN,	      /* insert once */
+	FACT_PROBE,	      /* replaces the same (run, probe) */
+	FACT_RESOURCE,	      /* an upsert */
+	FACT_RESOURCE_BUCKET, /* adds to an equal row */
+	FACT_FINDING,	      /* replaces the same (run, finding) */
 	FACTS,
 };
 
@@ -198,6 +201,29 @@ struct fact_probe {
 	uint64_t hot_ns; /* when it was cut last; 0 never */
 };
 
+struct fact_resource {
+	uint64_t resource_id;
+	const char *spec, *name, *title, *kind, *unit;
+	uint64_t capacity; /* 0 unknown */
+};
+
+struct fact_resource_bucket {
+	uint64_t run_id, bucket_ns, resource_id;
+	uint32_t pid; /* of the application's first process */
+	uint64_t wait_ns, hold_ns, waits, acquires, releases, uses, refusals;
+	double balance; /* at its end */
+	uint64_t holders, on_ns;
+};
+
+struct fact_finding {
+	uint64_t run_id, finding_id, resource_id;
+	uint32_t pid;
+	const char *class, *resource, *object;
+	double score;
+	uint64_t since_ns, until_ns, seen_ns; /* until: 0 it goes on */
+	const char *text;		      /* JSON of assay-finding(5) */
+};
+
 struct fact {
 	enum fact_kind kind;
 	union {
@@ -217,6 +243,9 @@ struct fact {
 		struct fact_request request;
 		struct fact_span span;
 		struct fact_probe probe;
+		struct fact_resource resource;
+		struct fact_resource_bucket resource_bucket;
+		struct fact_finding finding;
 	};
 };
 

@@ -25,7 +25,7 @@
 #include "core/err.h"
 
 #define EXPR_MAX_TEXT	    256 /* bytes of one expression */
-#define EXPR_MAX_STEPS	    4	/* reads in one chain */
+#define EXPR_MAX_STEPS	    6	/* reads in one chain */
 #define EXPR_MAX_NESTING    16	/* parentheses and functions */
 #define EXPR_MAX_FIELD	    128 /* bytes of the field path of one chain */
 #define EXPR_MAX_CONDITIONS 2

@@ -36,6 +36,9 @@ enum table {
 	TABLE_REQUEST,
 	TABLE_SPAN,
 	TABLE_PROBE,
+	TABLE_RESOURCE,
+	TABLE_RESOURCE_BUCKET,
+	TABLE_FINDING,
 	TABLES,
 };
 
@@ -59,6 +62,9 @@ static const char *const names[TABLES] = {
 	[TABLE_REQUEST] = "request",
 	[TABLE_SPAN] = "span",
 	[TABLE_PROBE] = "probe",
+	[TABLE_RESOURCE] = "resource",
+	[TABLE_RESOURCE_BUCKET] = "resource_bucket",
+	[TABLE_FINDING] = "finding",
 };
 
 struct apply {
@@ -357,6 +363,43 @@ static int put_probe(struct apply *apply, const struct apply_context *context,
 		   probe->share, probe->duty, probe->hot_ns);
 }
 
+static int put_resource(struct apply *apply, const struct apply_context *context,
+			const struct fact *fact)
+{
+	const struct fact_resource *resource = &fact->resource;
+
+	(void)context;
+	return PUT(apply, TABLE_RESOURCE, "ltttttl", resource->resource_id,
+		   resource->spec, resource->name, resource->title, resource->kind,
+		   resource->unit, resource->capacity);
+}
+
+static int put_resource_bucket(struct apply *apply, const struct apply_context *context,
+			       const struct fact *fact)
+{
+	const struct fact_resource_bucket *bucket = &fact->resource_bucket;
+
+	(void)context;
+	return PUT(apply, TABLE_RESOURCE_BUCKET, "llulllllllldll", bucket->bucket_ns,
+		   bucket->run_id, bucket->pid, bucket->resource_id, bucket->wait_ns,
+		   bucket->hold_ns, bucket->waits, bucket->acquires, bucket->releases,
+		   bucket->uses, bucket->refusals, bucket->balance, bucket->holders,
+		   bucket->on_ns);
+}
+
+static int put_finding(struct apply *apply, const struct apply_context *context,
+		       const struct fact *fact)
+{
+	const struct fact_finding *finding = &fact->finding;
+
+	(void)context;
+	return PUT(apply, TABLE_FINDING, "llutlttdlllt", finding->run_id,
+		   finding->finding_id, finding->pid, finding->class,
+		   finding->resource_id, finding->resource, finding->object,
+		   finding->score, finding->since_ns, finding->until_ns, finding->seen_ns,
+		   finding->text);
+}
+
 static const apply_fn kinds[FACTS] = {
 	[FACT_RUN] = put_run,		[FACT_PROCESS] = put_process,
 	[FACT_MODULE] = put_module,	[FACT_ACCESS] = put_access,
@@ -366,6 +409,8 @@ static const apply_fn kinds[FACTS] = {
 	[FACT_ANSWER] = put_answer,	[FACT_LOSS] = put_loss,
 	[FACT_METHOD] = put_method,	[FACT_REQUEST] = put_request,
 	[FACT_SPAN] = put_span,		[FACT_PROBE] = put_probe,
+	[FACT_RESOURCE] = put_resource, [FACT_RESOURCE_BUCKET] = put_resource_bucket,
+	[FACT_FINDING] = put_finding,
 };
 
 int apply_fact(struct apply *apply, const struct apply_context *context,

@@ -114,6 +114,19 @@ static void keep_tails(struct batch *batch, struct fact *fact)
 		keep(batch, &fact->probe.function);
 		keep(batch, &fact->probe.state);
 		break;
+	case FACT_RESOURCE:
+		keep(batch, &fact->resource.spec);
+		keep(batch, &fact->resource.name);
+		keep(batch, &fact->resource.title);
+		keep(batch, &fact->resource.kind);
+		keep(batch, &fact->resource.unit);
+		break;
+	case FACT_FINDING:
+		keep(batch, &fact->finding.class);
+		keep(batch, &fact->finding.resource);
+		keep(batch, &fact->finding.object);
+		keep(batch, &fact->finding.text);
+		break;
 	default:
 		break; /* no tails */
 	}

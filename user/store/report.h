@@ -6,8 +6,9 @@
  * Named queries of schema/report/NAME.sql, and any SELECT of the user's, row by row.
  * Nothing that runs through here can write: an authorizer refuses everything but reads.
  *
- * Reports: types fields functions stacks status runs modules processes loss coverage, and
- * layouts, layout, places, annotate for one type or function.
+ * Reports: types fields functions stacks status runs modules processes loss coverage
+ * findings resources, timeline for one resource (its name is :type), and layouts, layout,
+ * places, annotate for one type or function.
  * All but status and runs take since_ns (realtime, integer), run_id, pid, process (a
  * comm, text), method (text) and limit as far as they make sense; a parameter that a
  * report does not have is ignored. stacks gives (folded, samples, cpu_ns).

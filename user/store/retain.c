@@ -31,7 +31,8 @@
 #define MAKE_ROOM_STEPS	   64
 #define RESERVE_FREE_TIMES 2 /* that much more must be free before the reserve is made */
 
-static const char *const tables[] = { "span", "access", "tick", "request", "loss" };
+static const char *const tables[] = { "span",	 "access",	    "tick",
+				      "request", "resource_bucket", "loss" };
 #define TABLES	   ((int)(sizeof(tables) / sizeof(*tables)))
 #define TABLE_LOSS (TABLES - 1) /* the last to go */
 

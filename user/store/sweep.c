@@ -189,6 +189,7 @@ static const struct phase phases[] = {
 	{ "walk_tick", NULL, 6, 6, tick_row },
 	{ "walk_request", NULL, 6, 6, request_row },
 	{ "walk_span", NULL, 4, 5, span_row },
+	{ "walk_resource_bucket", NULL, 5, 5, loss_row },
 	{ "walk_loss", NULL, 5, 5, loss_row },
 	{ "walk_stack", "sweep_stack", 1, 3, stack_row },
 	{ "walk_frame", NULL, 1, 3, frame_row },

@@ -122,7 +122,7 @@ static void errors_name_the_column(void **state)
 		{ "reg(xyz)", "column 5: no register has this name (rdi, r8, ...)" },
 		{ "foo", "column 1: 'foo' is none of arg1..arg6, ret, tid, reg(), "
 			 "u8()..s64()" },
-		{ "*****arg1", "column 1: more than 4 reads in a row" },
+		{ "*******arg1", "column 1: more than 6 reads in a row" },
 		{ "*42", "column 1: a constant is no address" },
 		{ "*u32(arg1)", "column 1: a value of 4 bytes is no address" },
 		{ "reg(rdi)->x", "column 9: fields need an argument or ret in front, "

@@ -235,11 +235,11 @@ static void every_report_runs_on_an_empty_database(void **state)
 {
 	struct place *place = *state;
 	CLEANUP(arena_free) struct arena *arena = arena_new();
-	static const char *const must[] = { "annotate",	 "coverage", "fields",
-					    "functions", "layout",   "layouts",
-					    "loss",	 "modules",  "places",
-					    "processes", "runs",     "stacks",
-					    "status",	 "types" };
+	static const char *const must[] = {
+		"annotate", "coverage", "fields",  "findings", "functions", "layout",
+		"layouts",  "loss",	"modules", "places",   "processes", "resources",
+		"runs",	    "stacks",	"status",  "timeline", "types"
+	};
 	size_t count = 0;
 
 	db_close(open_for(place->path, DB_WRITE));

@@ -1,0 +1,748 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Intervals are accounted for when they end and, while they last, at every walk: so a
+ * wait that never ends costs its task from the first walk on, like any other.
+ *
+ * Amounts: a holding is what one task has of one object. A release takes from the task's
+ * own holding first, else from whoever has the object: some things are freed by others.
+ */
+#include "resource/ledger.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "resource/ledger_impl.h"
+
+#define SECOND 1e9
+
+struct ledger *ledger_new(void)
+{
+	struct ledger *ledger = mem_alloc(sizeof(*ledger));
+
+	ledger->infos = map_new(sizeof(uint64_t), sizeof(struct resource_info));
+	ledger->resources = map_new(2 * sizeof(uint64_t), sizeof(void *));
+	ledger->tasks = map_new(3 * sizeof(uint64_t), sizeof(void *));
+	ledger->cells = map_new(2 * sizeof(uint64_t), sizeof(void *));
+	ledger->objects = map_new(2 * sizeof(uint64_t), sizeof(void *));
+	ledger->holds = map_new(sizeof(struct hold_key), sizeof(struct hold));
+	ledger->methods = map_new(2 * sizeof(uint64_t), sizeof(void *));
+	ledger->apps = map_new(sizeof(uint32_t), sizeof(struct app));
+	ledger->keys = map_new(2 * sizeof(uint64_t), sizeof(void *));
+	ledger->edges = map_new(sizeof(struct edge_key), sizeof(struct edge));
+	ledger->queues = map_new(sizeof(uint32_t), sizeof(struct queue));
+	ledger->switched = map_new(sizeof(uint64_t), sizeof(struct coverage));
+	return ledger;
+}
+
+static void free_each(struct map *map)
+{
+	void **value;
+	size_t pos = 0;
+
+	while ((value = map_next(map, &pos, NULL)))
+		free(*value);
+	map_free(map);
+}
+
+void ledger_free(struct ledger *ledger)
+{
+	if (!ledger)
+		return;
+	free_each(ledger->resources);
+	free_each(ledger->tasks);
+	free_each(ledger->cells);
+	free_each(ledger->objects);
+	free_each(ledger->methods);
+	map_free(ledger->infos);
+	map_free(ledger->holds);
+	map_free(ledger->apps);
+	map_free(ledger->keys);
+	map_free(ledger->edges);
+	map_free(ledger->queues);
+	map_free(ledger->switched);
+	vec_fini(&ledger->pending);
+	for (unsigned i = 0; i < ABI_MAX_SLOTS; i++)
+		free(ledger->places[i]);
+	free(ledger);
+}
+
+void ledger_declare(struct ledger *ledger, const struct resource_info *info)
+{
+	bool is_new;
+	struct resource_info *own = map_put(ledger->infos, &info->resource_id, &is_new);
+
+	if (is_new)
+		*own = *info;
+}
+
+void ledger_place(struct ledger *ledger, uint32_t slot, const char *function)
+{
+	if (slot >= ABI_MAX_SLOTS)
+		return;
+	/* Resources may still point to the text of a slot that is given anew. */
+	if (!ledger->places[slot])
+		ledger->places[slot] = mem_strdup(function);
+}
+
+static const char *place_of(const struct ledger *ledger, uint32_t slot)
+{
+	return slot < ABI_MAX_SLOTS && ledger->places[slot] ? ledger->places[slot] : "";
+}
+
+/* Names of the application are bytes: what is no printable ASCII becomes a dot. */
+static void set_name(char *to, const char *name, size_t bytes)
+{
+	size_t used = bytes < ABI_NAME_MAX ? bytes : ABI_NAME_MAX;
+
+	for (size_t i = 0; i < used; i++)
+		to[i] = name[i] >= ' ' && name[i] < 0x7f ? name[i] : '.';
+	to[used] = 0;
+}
+
+/* Coverage. */
+
+const struct coverage *coverage_of(const struct ledger *ledger, uint64_t resource_id)
+{
+	return map_find(ledger->switched, &resource_id);
+}
+
+/* Seconds of @from..@to in which the requests' probes were on the last time. */
+static double covered(const struct ledger *ledger, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct coverage *requests = coverage_of(ledger, 0);
+
+	if (!requests || !requests->on_ns)
+		return requests ? 0 : (double)(to_ns - from_ns) / SECOND;
+	uint64_t off_ns = requests->off_ns ?: to_ns;
+
+	if (from_ns < requests->on_ns)
+		from_ns = requests->on_ns;
+	if (to_ns > off_ns)
+		to_ns = off_ns;
+	return to_ns > from_ns ? (double)(to_ns - from_ns) / SECOND : 0;
+}
+
+/* Waits. */
+
+static void wait_account(struct ledger *ledger, struct task *task, struct wait *wait,
+			 uint64_t now_ns)
+{
+	struct cell *cell = cell_of(ledger, wait->resource, task);
+	struct sums *all = &wait->resource->past[ledger->at];
+
+	if (now_ns <= wait->walked_ns)
+		return;
+	float s = (float)((double)(now_ns - wait->walked_ns) / SECOND);
+
+	all->wait_s += s;
+	if (cell) {
+		cell->past[ledger->at].wait_s += s;
+		cell->past[ledger->at].covered_s +=
+			(float)covered(ledger, wait->walked_ns, now_ns);
+		cell->last_ns = now_ns;
+	}
+	struct object *object = object_of(ledger, wait->resource, wait->object);
+
+	if (object) {
+		object->wait_s[0] += s;
+		object->last_ns = now_ns;
+	}
+	blame_wait(ledger, task, wait, wait->walked_ns, now_ns);
+	wait->walked_ns = now_ns;
+}
+
+static void wait_begin(struct ledger *ledger, struct resource *resource,
+		       struct task *task, const struct abi_resource *record)
+{
+	/* The same wait again: its end was not seen. */
+	for (unsigned i = 0; i < task->wait_count; i++)
+		if (task->waits[i].resource == resource)
+			task->wait_count = i;
+	if (task->wait_count == MAX_WAITS) {
+		ledger->lost++;
+		return;
+	}
+	task->waits[task->wait_count++] = (struct wait){
+		.resource = resource,
+		.object = record->object,
+		.blocker = record->amount,
+		.since_ns = record->head.time_ns,
+		.walked_ns = record->head.time_ns,
+		.mode = record->mode,
+	};
+	resource->past[ledger->at].waits++;
+	resource->wait_place = place_of(ledger, record->slot);
+	struct cell *cell = cell_of(ledger, resource, task);
+
+	if (cell) {
+		cell->past[ledger->at].waits++;
+		cell->last_ns = record->head.time_ns;
+	}
+}
+
+static void wait_end(struct ledger *ledger, struct resource *resource, struct task *task,
+		     const struct abi_resource *record)
+{
+	for (unsigned i = task->wait_count; i-- > 0;) {
+		if (task->waits[i].resource != resource)
+			continue;
+		while (task->wait_count > i) {
+			struct wait *wait = &task->waits[task->wait_count - 1];
+
+			wait_account(ledger, task, wait, record->head.time_ns);
+			task->wait_count--;
+		}
+		return;
+	}
+}
+
+/* Holdings. */
+
+static struct holder *holder_find(struct object *object, const struct task *task)
+{
+	for (unsigned i = 0; i < MAX_HOLDERS; i++)
+		if (object->holders[i].task == task && !object->holders[i].until_ns)
+			return &object->holders[i];
+	return NULL;
+}
+
+/* A place for a new holder: a free one, else that of the one who let go first. */
+static struct holder *holder_new(struct object *object)
+{
+	struct holder *best = NULL;
+
+	for (unsigned i = 0; i < MAX_HOLDERS; i++) {
+		struct holder *holder = &object->holders[i];
+
+		if (!holder->task)
+			return holder;
+		if (holder->until_ns && (!best || holder->until_ns < best->until_ns))
+			best = holder;
+	}
+	return best;
+}
+
+void hold_account(struct ledger *ledger, const struct hold_key *key, struct hold *hold,
+		  uint64_t now_ns)
+{
+	struct cell *cell = cell_of(ledger, key->resource, key->task);
+
+	if (now_ns <= hold->walked_ns)
+		return;
+	float s = (float)((double)(now_ns - hold->walked_ns) / SECOND);
+
+	key->resource->past[ledger->at].hold_s += s;
+	if (cell)
+		cell->past[ledger->at].hold_s += s;
+	hold->walked_ns = now_ns;
+}
+
+/* The balance of resource, cell and object changes by @amount. */
+static void balance_add(struct ledger *ledger, const struct hold_key *key, double amount)
+{
+	struct cell *cell = cell_of(ledger, key->resource, key->task);
+	struct object *object = object_of(ledger, key->resource, key->object);
+
+	key->resource->balance += amount;
+	if (cell)
+		cell->balance += amount;
+	if (object)
+		object->balance += amount;
+}
+
+void hold_end(struct ledger *ledger, const struct hold_key *key, uint64_t now_ns)
+{
+	struct hold_key own = *key;
+	struct hold *hold = map_find(ledger->holds, &own);
+	struct object *object = object_find(ledger, own.resource, own.object);
+	struct cell *cell = cell_of(ledger, own.resource, own.task);
+	struct holder *holder = object ? holder_find(object, own.task) : NULL;
+
+	hold_account(ledger, &own, hold, now_ns);
+	balance_add(ledger, &own, -hold->amount);
+	if (holder)
+		holder->until_ns = now_ns;
+	if (cell && cell->holds && !--cell->holds && own.resource->holders_now)
+		own.resource->holders_now--;
+	own.task->holds--;
+	map_del(ledger->holds, &own);
+}
+
+static void hold_begin(struct ledger *ledger, const struct hold_key *key, uint8_t mode,
+		       uint64_t now_ns)
+{
+	struct resource *resource = key->resource;
+	struct object *object = object_of(ledger, resource, key->object);
+	struct cell *cell = cell_of(ledger, resource, key->task);
+	struct holder *holder = object ? holder_new(object) : NULL;
+
+	if (holder)
+		*holder = (struct holder){ key->task, now_ns, 0, mode };
+	key->task->holds++;
+	if (cell && !cell->holds++)
+		resource->holders_now++;
+	if (resource->holders_now > resource->holders_max)
+		resource->holders_max = resource->holders_now;
+}
+
+static void acquire(struct ledger *ledger, struct resource *resource, struct task *task,
+		    const struct abi_resource *record)
+{
+	struct hold_key key = { resource, record->object, task };
+	struct cell *cell = cell_of(ledger, resource, task);
+	struct object *object = object_of(ledger, resource, record->object);
+	struct sums *all = &resource->past[ledger->at];
+	uint64_t now_ns = record->head.time_ns;
+	bool is_fresh = object && !object->last_ns;
+	bool is_new;
+
+	if (object)
+		object->last_ns = now_ns;
+	if (!map_find(ledger->holds, &key) &&
+	    map_count(ledger->holds) >= LEDGER_MAX_HOLDS) {
+		ledger->lost++;
+		return;
+	}
+	struct hold *hold = map_put(ledger->holds, &key, &is_new);
+
+	if (is_new)
+		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode };
+	hold->amount += (double)record->amount;
+	hold->count++;
+	if (is_new)
+		hold_begin(ledger, &key, record->mode, now_ns);
+	balance_add(ledger, &key, (double)record->amount);
+	resource->acquired += (double)record->amount;
+	resource->hold_place = place_of(ledger, record->slot);
+	all->acquires++;
+	all->fresh += is_fresh;
+	if (cell) {
+		cell->past[ledger->at].acquires++;
+		cell->past[ledger->at].fresh += is_fresh;
+		cell->acquired += (double)record->amount;
+		cell->last_ns = now_ns;
+	}
+}
+
+/* Whoever holds the object, since the task that lets go of it does not. */
+static struct task *other_holder(const struct ledger *ledger, struct resource *resource,
+				 uint64_t id)
+{
+	struct object *object = object_find(ledger, resource, id);
+
+	for (unsigned i = 0; object && i < MAX_HOLDERS; i++)
+		if (object->holders[i].task && !object->holders[i].until_ns)
+			return object->holders[i].task;
+	return NULL;
+}
+
+static void count_release(struct ledger *ledger, struct resource *resource,
+			  struct task *task, double amount)
+{
+	struct cell *cell = cell_of(ledger, resource, task);
+
+	resource->released += amount;
+	resource->past[ledger->at].releases++;
+	if (cell) {
+		cell->past[ledger->at].releases++;
+		cell->released += amount;
+	}
+}
+
+static void release_object(struct ledger *ledger, struct resource *resource,
+			   struct task *task, const struct abi_resource *record)
+{
+	struct hold_key key = { resource, record->object, task };
+	struct hold *hold = map_find(ledger->holds, &key);
+
+	if (!hold) {
+		key.task = other_holder(ledger, resource, record->object);
+		hold = key.task ? map_find(ledger->holds, &key) : NULL;
+	}
+	if (!hold)
+		return; /* acquired before we came */
+	count_release(ledger, resource, key.task, (double)record->amount);
+	bool is_over = record->begin_ns ? hold->count <= 1
+					: hold->amount <= (double)record->amount;
+
+	if (!is_over) {
+		hold->count -= hold->count > 1;
+		hold->amount -= (double)record->amount;
+		balance_add(ledger, &key, -(double)record->amount);
+		return;
+	}
+	hold_end(ledger, &key, record->head.time_ns);
+}
+
+/* All that @task holds of @resource, of everything when that is NULL. */
+static void release_all(struct ledger *ledger, struct resource *resource,
+			struct task *task, uint64_t now_ns)
+{
+	VEC(struct hold_key) mine = { 0 };
+	const void *key;
+	size_t pos = 0;
+
+	if (!task->holds)
+		return;
+	while (map_next(ledger->holds, &pos, &key)) {
+		const struct hold_key *held = key;
+
+		if (held->task == task && (!resource || held->resource == resource))
+			vec_push(&mine, *held);
+	}
+	vec_each(&mine, held) {
+		const struct hold *hold = map_find(ledger->holds, held);
+
+		count_release(ledger, held->resource, task, hold->amount);
+		hold_end(ledger, held, now_ns);
+	}
+	vec_fini(&mine);
+}
+
+static void use(struct ledger *ledger, struct resource *resource, struct task *task,
+		const struct abi_resource *record, bool is_refusal)
+{
+	struct cell *cell = cell_of(ledger, resource, task);
+	struct sums *all = &resource->past[ledger->at];
+
+	uint32_t count = record->count ?: 1;
+
+	all->uses += is_refusal ? 0 : count;
+	all->refusals += is_refusal ? count : 0;
+	if (is_refusal)
+		resource->wait_place = place_of(ledger, record->slot);
+	if (!cell)
+		return;
+	cell->past[ledger->at].uses += is_refusal ? 0 : count;
+	cell->past[ledger->at].refusals += is_refusal ? count : 0;
+	cell->last_ns = record->head.time_ns;
+}
+
+static void level(struct ledger *ledger, struct resource *resource, struct task *task,
+		  const struct abi_resource *record)
+{
+	struct object *object = object_of(ledger, resource, record->object);
+	int64_t now = (int64_t)record->amount;
+
+	(void)task;
+	resource->hold_place = place_of(ledger, record->slot);
+	if (!object)
+		return;
+	if (!object->level_ns || object->level != now)
+		object->level_ns = record->head.time_ns;
+	object->level = now;
+	object->level_pid = record->head.pid;
+	object->last_ns = record->head.time_ns;
+}
+
+/* Events. */
+
+static void learn_names(struct ledger *ledger, const struct event *event,
+			struct resource *resource, struct task *task)
+{
+	const struct abi_resource *record = &event->resource;
+	struct object *object;
+
+	if (resource->info.names_task) {
+		if (record->name_bytes)
+			set_name(task->name, event->name, record->name_bytes);
+		return;
+	}
+	object = record->name_bytes ? object_of(ledger, resource, record->object) : NULL;
+	if (object && !*object->name)
+		set_name(object->name, event->name, record->name_bytes);
+}
+
+static void on_resource(struct ledger *ledger, const struct event *event)
+{
+	struct abi_resource record = event->resource;
+	struct event named = *event;
+	struct resource *resource =
+		resource_of(ledger, record.resource_id, app_of(ledger, record.head.pid));
+	struct task *task = task_of(ledger, record.head.pid, record.head.tid, record.key);
+
+	if (!resource || !task)
+		return;
+	/* What has a name and no number is known by its name. */
+	if (!record.object && !resource->info.names_task)
+		record.object = record.name_id;
+	named.resource.object = record.object;
+	task->last_ns = record.head.time_ns;
+	if (record.key)
+		task->kind = resource->info.key;
+	learn_names(ledger, &named, resource, task);
+	switch (record.verb) {
+	case ABI_WAIT_BEGIN:
+		wait_begin(ledger, resource, task, &record);
+		break;
+	case ABI_WAIT_END:
+		wait_end(ledger, resource, task, &record);
+		break;
+	case ABI_ACQUIRE:
+		acquire(ledger, resource, task, &record);
+		break;
+	case ABI_RELEASE:
+		if (record.scope == ABI_SCOPE_OBJECT)
+			release_object(ledger, resource, task, &record);
+		else
+			release_all(ledger, resource, task, record.head.time_ns);
+		break;
+	case ABI_USE:
+	case ABI_REFUSE:
+		use(ledger, resource, task, &record, record.verb == ABI_REFUSE);
+		break;
+	case ABI_LEVEL:
+		level(ledger, resource, task, &record);
+		break;
+	}
+}
+
+static void busy_account(struct ledger *ledger, struct task *task, uint64_t now_ns)
+{
+	if (!task->request_ns || now_ns <= task->walked_ns)
+		return;
+	task->busy_s[ledger->at] += (float)((double)(now_ns - task->walked_ns) / SECOND);
+	task->walked_ns = now_ns;
+}
+
+static void on_request_begin(struct ledger *ledger, const struct event *event,
+			     struct task *task)
+{
+	const struct abi_span *span = &event->span;
+	uint64_t key[2] = { span->head.pid, span->key };
+
+	task->request_ns = task->walked_ns = span->head.time_ns;
+	if (span->name_bytes)
+		set_name(task->text, event->name, span->name_bytes);
+	if (span->key &&
+	    (map_find(ledger->keys, key) || map_count(ledger->keys) < LEDGER_MAX_KEYS))
+		*(struct task **)map_put(ledger->keys, key, NULL) = task;
+	struct method *method = method_of(ledger, task->app, span->name_id);
+
+	if (method) {
+		memcpy(method->text, task->text, sizeof(method->text));
+		method->last_ns = span->head.time_ns;
+	}
+}
+
+static void on_request_end(struct ledger *ledger, const struct event *event,
+			   struct task *task)
+{
+	const struct abi_span *span = &event->span;
+
+	busy_account(ledger, task, span->head.time_ns);
+	task->request_ns = 0;
+	if (!span->begin_ns || span->head.time_ns < span->begin_ns ||
+	    span->flags & ABI_HIT_LEFT)
+		return;
+	struct method *method = method_of(ledger, task->app, span->name_id);
+
+	if (!method)
+		return;
+	method->count[ledger->at]++;
+	method->total_s[ledger->at] +=
+		(float)((double)(span->head.time_ns - span->begin_ns) / SECOND);
+	method->last_ns = span->head.time_ns;
+}
+
+static void on_span(struct ledger *ledger, const struct event *event)
+{
+	const struct abi_head *head = &event->head;
+	bool is_begin = event->span.verb == ABI_REQUEST_BEGIN;
+
+	if (!is_begin && event->span.verb != ABI_REQUEST_END)
+		return;
+	struct task *task = task_of(ledger, head->pid, head->tid, 0);
+
+	if (!task)
+		return;
+	task->last_ns = head->time_ns;
+	if (is_begin)
+		on_request_begin(ledger, event, task);
+	else
+		on_request_end(ledger, event, task);
+}
+
+/* A thread that is gone waits for nothing, and what it held is free. */
+static void task_gone(struct ledger *ledger, const struct abi_head *head)
+{
+	struct {
+		uint64_t pid, tid, key;
+	} id = { head->pid, head->tid, 0 };
+	struct task **task = map_find(ledger->tasks, &id);
+
+	if (!task)
+		return;
+	release_all(ledger, NULL, *task, head->time_ns);
+	(*task)->wait_count = 0;
+	(*task)->request_ns = 0;
+}
+
+static void on_task(struct ledger *ledger, const struct event *event)
+{
+	switch (event->task.op) {
+	case ABI_TASK_EXIT:
+		task_gone(ledger, &event->head);
+		break;
+	default:
+		app_learn(ledger, &event->task);
+	}
+}
+
+/* Switches. */
+
+static bool is_of_resource(const struct resource *resource, uint64_t resource_id)
+{
+	return resource->info.resource_id == resource_id;
+}
+
+static void forget_open(struct ledger *ledger, uint64_t resource_id, uint64_t now_ns)
+{
+	VEC(struct hold_key) held = { 0 };
+	struct task **task;
+	const void *key;
+	size_t pos = 0;
+
+	while ((task = map_next(ledger->tasks, &pos, NULL))) {
+		for (unsigned i = 0; i < (*task)->wait_count; i++)
+			if (is_of_resource((*task)->waits[i].resource, resource_id))
+				(*task)->wait_count = i;
+		if (!resource_id) {
+			busy_account(ledger, *task, now_ns);
+			(*task)->request_ns = 0;
+		}
+	}
+	pos = 0;
+	while (map_next(ledger->holds, &pos, &key))
+		if (is_of_resource(((const struct hold_key *)key)->resource, resource_id))
+			vec_push(&held, *(const struct hold_key *)key);
+	vec_each(&held, one)
+		hold_end(ledger, one, now_ns);
+	vec_fini(&held);
+}
+
+static void apply_switch(struct ledger *ledger, const struct pending_switch *change)
+{
+	struct coverage *coverage = map_put(ledger->switched, &change->resource_id, NULL);
+
+	if (coverage->on == change->on && coverage->since_ns)
+		return;
+	coverage->on = change->on;
+	coverage->since_ns = change->time_ns;
+	if (change->on) {
+		coverage->on_ns = change->time_ns;
+		coverage->off_ns = 0;
+	} else {
+		coverage->off_ns = change->time_ns;
+		forget_open(ledger, change->resource_id, change->time_ns);
+	}
+}
+
+static void apply_switches(struct ledger *ledger, uint64_t now_ns)
+{
+	while (ledger->pending_at < ledger->pending.count &&
+	       ledger->pending.data[ledger->pending_at].time_ns <= now_ns)
+		apply_switch(ledger, &ledger->pending.data[ledger->pending_at++]);
+	if (ledger->pending_at == ledger->pending.count)
+		ledger->pending_at = vec_clear(&ledger->pending);
+}
+
+void ledger_switch(struct ledger *ledger, uint64_t resource_id, bool on, uint64_t time_ns)
+{
+	vec_push(&ledger->pending, ((struct pending_switch){ resource_id, time_ns, on }));
+}
+
+void ledger_feed(struct ledger *ledger, const struct event *event)
+{
+	static void (*const handlers[ABI_KINDS])(struct ledger *,
+						 const struct event *) = {
+		[ABI_TASK] = on_task,
+		[ABI_SPAN] = on_span,
+		[ABI_RESOURCE] = on_resource,
+	};
+
+	if (event->head.kind >= ABI_KINDS || !handlers[event->head.kind])
+		return;
+	apply_switches(ledger, event->head.time_ns);
+	if (!ledger->bucket_ns)
+		ledger->bucket_ns = ledger->first_ns = event->head.time_ns;
+	if (event->head.time_ns > ledger->now_ns)
+		ledger->now_ns = event->head.time_ns;
+	ledger->events++;
+	handlers[event->head.kind](ledger, event);
+}
+
+void ledger_queue(struct ledger *ledger, uint32_t pid, uint64_t waiting, uint64_t now_ns)
+{
+	uint32_t app = app_of(ledger, pid);
+
+	if (!map_find(ledger->queues, &app) &&
+	    map_count(ledger->queues) >= LEDGER_MAX_RESOURCES)
+		return;
+	struct queue *queue = map_put(ledger->queues, &app, NULL);
+
+	if (queue->walked_ns && now_ns > queue->walked_ns)
+		queue->waiting[ledger->at] +=
+			(float)((double)waiting * (double)(now_ns - queue->walked_ns) /
+				SECOND);
+	queue->walked_ns = now_ns;
+}
+
+/* Walk. */
+
+static void walk_open(struct ledger *ledger, uint64_t now_ns)
+{
+	struct task **task;
+	struct hold *hold;
+	const void *key;
+	size_t pos = 0;
+
+	while ((task = map_next(ledger->tasks, &pos, NULL))) {
+		for (unsigned i = 0; i < (*task)->wait_count; i++)
+			wait_account(ledger, *task, &(*task)->waits[i], now_ns);
+		busy_account(ledger, *task, now_ns);
+	}
+	pos = 0;
+	while ((hold = map_next(ledger->holds, &pos, &key)))
+		hold_account(ledger, key, hold, now_ns);
+}
+
+bool ledger_walk(struct ledger *ledger, uint64_t now_ns)
+{
+	bool is_new = false;
+
+	apply_switches(ledger, now_ns);
+	if (!ledger->bucket_ns)
+		return false;
+	if (now_ns > ledger->now_ns)
+		ledger->now_ns = now_ns;
+	/* After a pause of the agent itself the buckets between are empty. */
+	for (unsigned i = 0; now_ns >= ledger->bucket_ns + LEDGER_BUCKET_NS; i++) {
+		if (i < LEDGER_BUCKETS) {
+			walk_open(ledger, ledger->bucket_ns + LEDGER_BUCKET_NS);
+			bucket_close(ledger);
+			is_new = true;
+		}
+		ledger->bucket_ns += LEDGER_BUCKET_NS;
+	}
+	walk_open(ledger, now_ns);
+	return is_new;
+}
+
+void ledger_stats(const struct ledger *ledger, struct ledger_stats *ret_stats)
+{
+	struct task **task;
+	size_t pos = 0;
+
+	*ret_stats = (struct ledger_stats){
+		.resources = map_count(ledger->resources),
+		.tasks = map_count(ledger->tasks),
+		.cells = map_count(ledger->cells),
+		.objects = map_count(ledger->objects),
+		.holds = map_count(ledger->holds),
+		.events = ledger->events,
+		.lost = ledger->lost,
+	};
+	while ((task = map_next(ledger->tasks, &pos, NULL)))
+		ret_stats->waits += (*task)->wait_count;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * What must be so before a rule applies: that it lasts, that a pool is full, that
+ * somebody keeps what he takes, that a log or a buffer grows and does not level off.
+ */
+#include "resource/trend.h"
+#include "resource/view.h"
+
+#define LASTS	      3	   /* buckets of the window in which there is loss */
+#define LOSS_PER_S    0.05 /* seconds of waiting in a second, all tasks together */
+#define PIECES_LEAST  20   /* that somebody keeps, or that a log has grown by */
+#define BYTES_LEAST   (1024 * 1024)
+#define GIVEN_BACK    0.1 /* share that who hoards gives back, at most */
+#define PIN_AGE_NS    3000000000ull
+#define SCAN_FRESH    0.3 /* share of things taken that nobody had before */
+#define STALE_SHARE   0.8 /* of the places */
+#define GROWTH_WINDOW 8
+
+bool trend_any(struct view *view)
+{
+	(void)view;
+	return true;
+}
+
+/* Time with loss, back from now, is since when. */
+bool trend_lasts(struct view *view)
+{
+	const struct ledger *ledger = view->ledger;
+	unsigned with = 0, back = 1;
+
+	for (unsigned i = 1; i <= view->window; i++) {
+		const struct sums *sums = &view->resource->past[bucket_back(ledger, i)];
+
+		with += (double)sums->wait_s >= LOSS_PER_S || sums->refusals > 0;
+	}
+	for (; back <= ledger->complete; back++) {
+		const struct sums *sums =
+			&view->resource->past[bucket_back(ledger, back)];
+
+		if ((double)sums->wait_s < LOSS_PER_S && !sums->refusals)
+			break;
+	}
+	view->since_ns = ledger->bucket_ns - (back - 1) * LEDGER_BUCKET_NS;
+	return with >= LASTS;
+}
+
+bool trend_full(struct view *view)
+{
+	const struct resource *resource = view->resource;
+	uint64_t capacity = resource->info.capacity ?: resource->holders_max;
+
+	return trend_lasts(view) && capacity > 1 && resource->holders_now >= capacity;
+}
+
+static double least_of(const struct resource *resource)
+{
+	return *resource->info.unit && resource->info.unit[0] == 'b' ? BYTES_LEAST
+								     : PIECES_LEAST;
+}
+
+static const struct cell *owner(const struct view *view)
+{
+	return view->culprits.count ? cell_find(view->ledger, view->resource,
+						view->culprits.list[0].task)
+				    : NULL;
+}
+
+bool trend_hoards(struct view *view)
+{
+	const struct cell *cell = owner(view);
+
+	return cell && trend_lasts(view) && cell->balance >= least_of(view->resource) &&
+	       cell->released <= GIVEN_BACK * cell->acquired;
+}
+
+/* Oldest first. */
+static size_t series(const struct view *view, const float *ring, float *ret_values)
+{
+	unsigned count = view->ledger->complete < GROWTH_WINDOW ? view->ledger->complete
+								: GROWTH_WINDOW;
+
+	for (unsigned i = 0; i < count; i++)
+		ret_values[i] = ring[bucket_back(view->ledger, count - i)];
+	return count;
+}
+
+bool trend_pinned(struct view *view)
+{
+	const struct resource *resource = view->resource;
+	const struct ledger *ledger = view->ledger;
+	uint64_t age = (ledger->now_ns - resource->pinned_ns) / LEDGER_BUCKET_NS;
+	float values[GROWTH_WINDOW];
+	size_t count = series(view, resource->pinned, values);
+	size_t skip = 0;
+
+	if (!resource->pinner || ledger->now_ns < resource->pinned_ns + PIN_AGE_NS)
+		return false;
+	if (age < count)
+		skip = count - age;
+	view->since_ns = resource->pinned_ns;
+	if (count - skip < 3 || values[count - 1] < (float)least_of(resource))
+		return false;
+	for (size_t i = skip + 1; i < count; i++)
+		if (values[i] < values[i - 1])
+			return false;
+	return values[count - 1] > values[skip];
+}
+
+bool trend_owned(struct view *view)
+{
+	const struct cell *cell = owner(view);
+	float values[GROWTH_WINDOW];
+	size_t count = cell ? series(view, cell->balances, values) : 0;
+
+	if (!cell || cell->balance < least_of(view->resource))
+		return false;
+	size_t from = count > TREND_LEAST ? count - TREND_LEAST : 0;
+	size_t change = trend_change(values, count);
+
+	view->since_ns = view->ledger->bucket_ns - (count - change) * LEDGER_BUCKET_NS;
+	return trend_grows(values + from, count - from,
+			   (float)least_of(view->resource)) ||
+	       trend_hoards(view);
+}
+
+/* The first culprit takes things that nobody used lately, one after the other. */
+bool trend_scans(struct view *view)
+{
+	const struct cell *cell = owner(view);
+	double taken = 0, fresh = 0;
+
+	if (!cell || !trend_lasts(view))
+		return false;
+	for (unsigned i = 1; i <= view->ledger->complete; i++) {
+		const struct sums *sums = &cell->past[bucket_back(view->ledger, i)];
+
+		taken += sums->acquires;
+		fresh += sums->fresh;
+	}
+	return taken > 0 && fresh >= SCAN_FRESH * taken;
+}
+
+bool trend_stale(struct view *view)
+{
+	uint64_t settled_ns = view->ledger->now_ns - LASTS * LEDGER_BUCKET_NS;
+	struct object **object;
+	size_t all = 0, stale = 0, pos = 0;
+
+	if (!view->resource->info.has_stale)
+		return false;
+	while ((object = map_next(view->ledger->objects, &pos, NULL))) {
+		if ((*object)->resource != view->resource || !(*object)->level_ns)
+			continue;
+		if (!(*object)->level)
+			continue; /* free: dead or never used */
+		all++;
+		if ((*object)->level != view->resource->info.stale ||
+		    (*object)->level_ns > settled_ns)
+			continue;
+		stale++;
+		if (!view->since_ns || (*object)->level_ns < view->since_ns)
+			view->since_ns = (*object)->level_ns;
+	}
+	return all && (double)stale >= STALE_SHARE * (double)all;
+}
