@@ -84,7 +84,7 @@ static uint64_t content_hash(const struct dtypes *types, const struct dtype *typ
 	uint64_t head[] = { type->kind,
 			    type->bytes,
 			    type->count,
-			    type->is_float,
+			    (uint64_t)type->is_float | (uint64_t)type->is_variadic << 1,
 			    type->member_count,
 			    0,
 			    0 };

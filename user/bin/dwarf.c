@@ -235,7 +235,8 @@ struct err *dwarf_open(const struct elf_file *main, const struct elf_file *debug
 		debug = NULL;
 	if (!debug && !elf_has_dwarf(main))
 		return err_new(ERR_NOT_FOUND, "no debug information");
-	TRY(open_dwarf(debug ? debug : main, &file->dwarf));
+	file->holder = debug ? debug : main;
+	TRY(open_dwarf(file->holder, &file->dwarf));
 	/* libdw would otherwise look for the dwz file itself, all over the disk. */
 	if (alt && elf_has_dwarf(alt))
 		TRY(err_wrap(open_dwarf(alt, &file->alt), "dwz file"));
@@ -461,12 +462,32 @@ static const struct dwarf_global *covering(struct dwarf_file *file,
 	return NULL;
 }
 
+void dwarf_listen(struct dwarf_file *file, struct dwarf_asked *asked)
+{
+	file->asked = asked;
+}
+
+void dwarf_note(struct dwarf_file *file, uint64_t va)
+{
+	struct dwarf_asked *asked = file ? file->asked : NULL;
+	uint64_t *recent;
+
+	if (!asked)
+		return;
+	recent = &asked->recent[va * 0x9e3779b97f4a7c15ull >> 56];
+	if (*recent == va)
+		return;
+	*recent = va;
+	vec_push(&asked->vas, va);
+}
+
 const struct dwarf_global *dwarf_global_at(struct dwarf_file *file, uint64_t va,
 					   uint64_t *ret_offset)
 {
 	const struct dwarf_global *global =
 		covering(file, &file->globals, va, ret_offset);
 
+	dwarf_note(file, va);
 	return global ? global : covering(file, &file->statics, va, ret_offset);
 }
 
@@ -476,7 +497,41 @@ const struct dwarf_global *dwarf_tls_at(struct dwarf_file *file, uint64_t offset
 	const struct dwarf_global *global =
 		covering(file, &file->tls, offset, ret_offset);
 
+	if (file->asked)
+		vec_push(&file->asked->tls, offset);
 	return global ? global : covering(file, &file->tls_statics, offset, ret_offset);
+}
+
+uint64_t dwarf_static_bytes(struct dwarf_file *file, uint64_t va)
+{
+	uint64_t offset;
+
+	covering(file, &file->statics, va, &offset); /* sorts */
+	vec_each(&file->statics, known)
+		if (known->global.va == va)
+			return known->bytes;
+	return 0;
+}
+
+uint32_t dwarf_type_by_ref(struct dwarf_file *file, const struct dtype_ref *ref)
+{
+	return dtype_whole(file->types, dwarf_type_fetch(file, ref));
+}
+
+const void *dwarf_unit_of(const struct dwarf_file *file, uint32_t unit)
+{
+	return unit < file->units.count ? file->units.data[unit].unit : NULL;
+}
+
+bool dwarf_definition(struct dwarf_file *file, uint64_t name_hash,
+		      struct dtype_ref *ret_ref)
+{
+	const struct definition *found = map_find(file->definitions, &name_hash);
+
+	if (!found || found->is_ambiguous)
+		return false;
+	*ret_ref = found->ref;
+	return true;
 }
 
 struct dtypes *dwarf_enter(struct dwarf_file *file)

@@ -140,11 +140,62 @@ typedef void (*dwarf_type_fn)(void *ctx, uint32_t type);
 void dwarf_unit_types(struct dwarf_file *file, uint32_t unit, dwarf_type_fn each,
 		      void *ctx);
 
+/**
+ * dwarf_digest() - a hash of all that debug information says about @unit, which stays the
+ * same when the unit's code and data move and when other units change.
+ * @place: what an address of code stands for, as a number that does not move either; data
+ *	addresses are left out and listed.
+ * Covers DIEs, names, location and range lists, and the names of source files; line
+ * numbers of instructions and macros are left out.
+ * Return false for a unit that refers to another one, and for what is not understood:
+ * DWARF before 4, 64-bit DWARF, split units, damage.
+ */
+struct dwarf_digest {
+	uint64_t hash;
+	VEC(uint64_t) data; /* in order of DIEs; to be finished by the caller */
+};
+typedef uint64_t (*dwarf_place_fn)(void *ctx, uint64_t va);
+bool dwarf_digest(struct dwarf_file *file, uint32_t unit, dwarf_place_fn place, void *ctx,
+		  struct dwarf_digest *digest);
+/* dwarf_unit_base() - what its offsets in location lists count from; 0: addresses. */
+uint64_t dwarf_unit_base(struct dwarf_file *file, uint32_t unit);
+
+/* dwarf_type_digest() - of a struct or union and of everything that can be reached from
+ * it; 0 when that is too much. */
+uint64_t dwarf_type_digest(struct dwarf_file *file, const struct dtype_ref *ref);
 struct dwarf_global {
 	uint64_t va; /* or the offset in the TLS block */
 	uint32_t type;
 	const char *name;
 };
+
+/* What a declaration leads to without passing through a struct: the structs. Those that
+ * are only declared stand for their definitions. @shape: dtype.hash. */
+struct dwarf_reached {
+	uint64_t shape;
+	struct dtype_ref ref;
+};
+struct dwarf_reach {
+	struct dwarf_reached *data;
+	size_t count, room;
+};
+void dwarf_reach_function(struct dwarf_file *file, const struct dwarf_function *function,
+			  struct dwarf_reach *reach);
+/* dwarf_reach_named() - of dwarf_proto_named(). */
+void dwarf_reach_named(struct dwarf_file *file, const char *name,
+		       struct dwarf_reach *reach);
+/* dwarf_reach_global() - @global as dwarf_global_at() or dwarf_tls_at() returned it. */
+void dwarf_reach_global(struct dwarf_file *file, const struct dwarf_global *global,
+			struct dwarf_reach *reach);
+void dwarf_reach_type(struct dwarf_file *file, const struct dtype_ref *ref,
+		      struct dwarf_reach *reach);
+uint32_t dwarf_type_by_ref(struct dwarf_file *file, const struct dtype_ref *ref);
+/* dwarf_unit_of() - dtype_ref.unit of what the unit describes itself. */
+const void *dwarf_unit_of(const struct dwarf_file *file, uint32_t unit);
+/* dwarf_definition() - what a struct that is only declared resolves to, by the hash of
+ * its full name; false when there is none, or several of different size. */
+bool dwarf_definition(struct dwarf_file *file, uint64_t name_hash,
+		      struct dtype_ref *ret_ref);
 
 /* dwarf_global_at() - the variable that covers @va, one of those at the top level or a
  * local static that dwarf_scopes() met since dwarf_enter(); the offset is in @ret_offset. */
@@ -152,5 +203,17 @@ const struct dwarf_global *dwarf_global_at(struct dwarf_file *file, uint64_t va,
 					   uint64_t *ret_offset);
 const struct dwarf_global *dwarf_tls_at(struct dwarf_file *file, uint64_t offset,
 					uint64_t *ret_offset);
+
+/* Addresses that somebody asked for, each at least once. */
+struct dwarf_asked {
+	VEC(uint64_t) vas, tls;
+	uint64_t recent[256];
+};
+/* dwarf_listen() - note them until called with NULL. */
+void dwarf_listen(struct dwarf_file *file, struct dwarf_asked *asked);
+void dwarf_note(struct dwarf_file *file, uint64_t va);
+/* dwarf_static_bytes() - size of the local static at @va that was met since
+ * dwarf_enter(); 0: none. */
+uint64_t dwarf_static_bytes(struct dwarf_file *file, uint64_t va);
 
 #endif

@@ -40,7 +40,7 @@ struct definition {
 };
 
 struct dwarf_file {
-	const struct elf_file *code;
+	const struct elf_file *code, *holder; /* holder: of the debug information */
 	Dwarf *dwarf, *alt;
 	struct arena *arena;
 	struct dtypes *types;
@@ -54,6 +54,7 @@ struct dwarf_file {
 	uint32_t generation;
 	VEC(struct dtype_ref) units; /* their top DIEs; number 0 is none */
 	uint32_t dies;
+	struct dwarf_asked *asked; /* NULL: nobody listens */
 };
 
 /* dwarf_type.c */
@@ -62,6 +63,7 @@ uint32_t dwarf_type_fetch(void *file, const struct dtype_ref *ref);
 uint32_t dwarf_type_of(struct dwarf_file *file, Dwarf_Die *die);
 uint32_t dwarf_type_at(struct dwarf_file *file, Dwarf_Die *die); /* of a type DIE */
 uint32_t dwarf_function_type(struct dwarf_file *file, Dwarf_Die *die, unsigned chain);
+Dwarf_Die dwarf_proto_die(const struct dtype_ref *ref); /* what dwarf_proto_of() reads */
 struct dwarf_proto dwarf_proto_of(struct dwarf_file *file, Dwarf_Die *die);
 Dwarf_Die dwarf_die_of(const struct dtype_ref *ref);
 uint64_t dwarf_number(Dwarf_Die *die, unsigned attribute, uint64_t otherwise);

@@ -322,13 +322,11 @@ static uint32_t type_of_die(struct dwarf_file *file, Dwarf_Die *die, unsigned ch
 	return id;
 }
 
-struct dwarf_proto dwarf_proto_of(struct dwarf_file *file, Dwarf_Die *die)
+/* the abstract instance has all parameters, a concrete clone may have lost some */
+Dwarf_Die dwarf_proto_die(const struct dtype_ref *ref)
 {
-	struct dwarf_proto proto = { .name = "" };
-	Dwarf_Die at = *die, origin;
+	Dwarf_Die at = dwarf_die_of(ref), origin;
 
-	proto.is_noreturn = dwarf_hasattr_integrate(die, DW_AT_noreturn);
-	/* the abstract instance has all parameters, a concrete clone may have lost some */
 	for (unsigned i = 0; i < DWARF_MAX_CHAIN; i++) {
 		if (!referred(&at, DW_AT_abstract_origin, &origin) &&
 		    !referred(&at, DW_AT_specification, &origin))
@@ -337,6 +335,16 @@ struct dwarf_proto dwarf_proto_of(struct dwarf_file *file, Dwarf_Die *die)
 			break;
 		at = origin;
 	}
+	return at;
+}
+
+struct dwarf_proto dwarf_proto_of(struct dwarf_file *file, Dwarf_Die *die)
+{
+	struct dwarf_proto proto = { .name = "" };
+	struct dtype_ref ref = ref_of(die);
+	Dwarf_Die at = dwarf_proto_die(&ref);
+
+	proto.is_noreturn = dwarf_hasattr_integrate(die, DW_AT_noreturn);
 	proto.name = dwarf_any_name(&at);
 
 	uint64_t key = (uint64_t)(uintptr_t)at.addr;

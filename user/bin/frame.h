@@ -78,6 +78,14 @@ const struct frame_rule *frame_rule_at(struct frame_table *table, uint64_t va);
 bool frame_cfa_at(struct frame_table *table, uint64_t va, unsigned *ret_reg,
 		  int64_t *ret_off);
 
+/**
+ * frame_digest() - a hash of the rules of the code in [@va, @end), the same wherever the
+ * code lies. 0 when they have a form that is not understood. To be taken together with
+ * frame_digest_all(): of the rules that cannot be told apart by function.
+ */
+uint64_t frame_digest(const struct elf_file *file, uint64_t va, uint64_t end);
+uint64_t frame_digest_all(const struct elf_file *file, const struct elf_file *debug);
+
 /* One mapping of the process; va = ip - bias. Sorted by @start, not overlapping. */
 struct frame_range {
 	uint64_t start, end, bias;

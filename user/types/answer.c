@@ -9,6 +9,7 @@
 
 #include "core/mem.h"
 #include "types/facts.h"
+#include "types/keep.h"
 
 #define MAX_OVERLAP (16u << 20) /* bytes of functions on top of others: damaged */
 
@@ -88,6 +89,8 @@ static void learn(struct recover *recover, const uint32_t *functions, size_t cou
 	uint64_t done = 0;
 
 	unit_load(recover, recover->unit);
+	if (recover->keep)
+		keep_types(recover->keep);
 	for (size_t i = 0; i < count; i++) {
 		const struct dwarf_function *function = &every[functions[i]];
 
@@ -124,6 +127,8 @@ static void find_out(struct recover *recover, uint32_t unit, struct str *out)
 	uint64_t done = 0, overlap = 0;
 
 	module_enter(recover, unit);
+	if (recover->keep)
+		keep_begin(recover->keep);
 	if (!recover->options.dwarf_only)
 		learn(recover, functions, count);
 	for (size_t i = 0; i < count; i++) {
@@ -140,20 +145,28 @@ static void find_out(struct recover *recover, uint32_t unit, struct str *out)
 		done = end > done ? end : done;
 		decide(recover, function);
 		result_put_function(writer, recover);
+		if (recover->keep)
+			keep_code(recover->keep);
 	}
 	result_write(writer, out);
+	if (recover->keep)
+		keep_end(recover->keep, out);
 }
 
 const struct result *answer_unit(struct recover *recover, uint32_t unit)
 {
 	struct unit_result **slot = map_find(recover->results, &unit), *fresh;
+	size_t count;
 
 	if (slot)
 		return &(*slot)->result;
 	fresh = mem_alloc(sizeof(*fresh));
-	find_out(recover, unit, &fresh->bytes);
+	answer_functions(recover, unit, &count);
+	if (!recover->keep || !keep_find(recover->keep, unit, &fresh->result))
+		find_out(recover, unit, &fresh->bytes);
 	/* What we wrote we can read. */
-	if (!result_open(fresh->bytes.data, fresh->bytes.length, &fresh->result))
+	if (fresh->bytes.length &&
+	    !result_open(fresh->bytes.data, fresh->bytes.length, &fresh->result))
 		fresh->result = (struct result){ .functions = NULL };
 	*(struct unit_result **)map_put(recover->results, &unit, NULL) = fresh;
 	return &fresh->result;

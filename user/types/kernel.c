@@ -220,6 +220,12 @@ struct kernel *kernel_code_new(const struct elf_file *file,
 	return kernel;
 }
 
+bool kernel_code_is_plain(const struct kernel *kernel)
+{
+	return !kernel->thunks.count && !kernel->places.count &&
+	       kernel->aux_lo == kernel->aux_hi;
+}
+
 void kernel_code_free(struct kernel *kernel)
 {
 	if (!kernel)

@@ -22,6 +22,9 @@ struct kernel *kernel_code_new(const struct elf_file *file,
 			       struct insn_decoder *decoder);
 void kernel_code_free(struct kernel *kernel); /* NULL is fine */
 
+/* kernel_code_is_plain() - kernel_rewrite() leaves everything as it is. */
+bool kernel_code_is_plain(const struct kernel *kernel);
+
 /* kernel_rewrite() - turn @insn into what it stands for; most stay as they are. */
 void kernel_rewrite(const struct kernel *kernel, struct insn *insn);
 

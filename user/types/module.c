@@ -4,6 +4,7 @@
  */
 #include "types/answer.h"
 #include "types/facts.h"
+#include "types/keep.h"
 
 #include <elf.h>
 #include <string.h>
@@ -67,6 +68,9 @@ bool module_read(void *ctx, uint64_t va, unsigned bytes, uint64_t *ret_value)
 	const uint8_t *data;
 	uint64_t value = 0;
 
+	if (va - recover->read_last > 8) /* else the next entry of a table */
+		dwarf_note(recover->dwarf, va);
+	recover->read_last = va;
 	if (bytes == 8 && recover->relocated.count)
 		found = bsearch(&key, recover->relocated.data, recover->relocated.count,
 				sizeof(key), by_va);
@@ -124,6 +128,7 @@ bool module_is_writable(const struct recover *recover, uint64_t va)
 	size_t count;
 	const struct elf_segment *segments = elf_segments(recover->main, &count);
 
+	dwarf_note(recover->dwarf, va);
 	for (size_t i = 0; i < count; i++)
 		if (segments[i].kind == ELF_LOAD && va >= segments[i].va &&
 		    va - segments[i].va < segments[i].mem_bytes)
@@ -143,6 +148,16 @@ void module_enter(struct recover *recover, uint32_t number)
 	code_clear(&recover->code);
 	unit_free(recover->unit);
 	recover->unit = unit_new(number);
+	recover->types = dwarf_enter(recover->dwarf);
+}
+
+void module_leave(struct recover *recover)
+{
+	if (!recover->unit)
+		return;
+	code_clear(&recover->code);
+	unit_free(recover->unit);
+	recover->unit = NULL;
 	recover->types = dwarf_enter(recover->dwarf);
 }
 
@@ -227,6 +242,7 @@ void recover_close(struct recover *recover)
 {
 	if (!recover)
 		return;
+	keep_free(recover->keep);
 	facts_free(recover->facts);
 	unit_free(recover->unit);
 	answer_forget_all(recover);

@@ -50,6 +50,7 @@ struct relocated {
 struct unit;
 struct facts;
 struct sweep;
+struct keep;
 
 struct recover {
 	struct elf_file *main, *debug, *alt;
@@ -61,6 +62,7 @@ struct recover {
 	struct kernel *kernel;
 	struct recover_options options;
 	VEC(struct relocated) relocated; /* sorted */
+	uint64_t read_last;		 /* by module_read() */
 	uint64_t tls_bytes;		 /* of this module's TLS block, aligned */
 	struct code code;		 /* the function analysed last */
 	struct facts *facts;		 /* of @code; NULL before the first */
@@ -70,6 +72,7 @@ struct recover {
 	uint32_t *ordinals;		 /* of each function in its unit */
 	struct arena *arena;		 /* field lists given out */
 	struct map *fields;  /* hash of a layout -> struct fact_field pointer */
+	struct keep *keep;   /* NULL: nothing is kept */
 	struct sweep *sweep; /* under way; NULL: none */
 	struct str path, name;
 };
@@ -87,6 +90,9 @@ bool module_is_writable(const struct recover *recover, uint64_t va);
 struct unit *module_unit(struct recover *recover, uint32_t number);
 /* module_enter() - begin with another unit; nothing of the one before stays. */
 void module_enter(struct recover *recover, uint32_t number);
+/* module_leave() - nothing of a unit stays; recover->types is empty, or has what was put
+ * in since the last time. */
+void module_leave(struct recover *recover);
 /* module_is_frame_access() - through the stack pointer, or through rbp where that holds
  * the frame. */
 bool module_is_frame_access(struct recover *recover, uint64_t va);

@@ -10,6 +10,7 @@
 #include "core/intern.h"
 #include "core/mem.h"
 #include "types/answer.h"
+#include "types/keep.h"
 #include "types/module.h"
 #include "types/skid.h"
 
@@ -76,6 +77,22 @@ void recover_at(struct recover *recover, uint64_t va, bool skid,
 		abstain(&answer, VERDICT_NO_MEMORY);
 	answer.va = asked;
 	*ret_answer = answer;
+}
+
+void recover_keep(struct recover *recover, struct str *pack, uint64_t version,
+		  uint64_t content)
+{
+	keep_free(recover->keep);
+	recover->keep = keep_new(recover, pack, version, content);
+}
+
+bool recover_kept(struct recover *recover, bool all, size_t limit, struct str *out)
+{
+	if (!recover->keep)
+		return false;
+	if (all)
+		keep_all(recover->keep);
+	return keep_take(recover->keep, limit, out);
 }
 
 struct sweep {

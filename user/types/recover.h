@@ -40,6 +40,22 @@ void recover_close(struct recover *recover); /* NULL is fine */
 CLEANUP_DEFINE(recover_close, struct recover *)
 
 /**
+ * recover_keep() - use what was kept of an earlier run, and note what to keep of this one.
+ * @pack: as recover_kept() gave it then; anything else is as good as nothing. Taken.
+ * @version: of the analyser; what another one found out is not used.
+ * @content: a hash of the module's files.
+ */
+struct str;
+void recover_keep(struct recover *recover, struct str *pack, uint64_t version,
+		  uint64_t content);
+/**
+ * recover_kept() - what was found out since the last call, in parts of up to @limit bytes.
+ * @all: the first call after a whole pass: what was used goes with it, if anything is new.
+ * Return false: nothing more.
+ */
+bool recover_kept(struct recover *recover, bool all, size_t limit, struct str *out);
+
+/**
  * recover_at() - answer one address.
  * @skid: @va is where a clock interrupt landed. The access is the closest memory
  *	instruction before it in its basic block; at the head of a block the last one
