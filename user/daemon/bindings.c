@@ -3,12 +3,17 @@
  * A module and a spec whose path fits make a candidate. It tries the variants one by
  * one, each a job, until one does. The module must be known to the worker first, which
  * may take until its debug information was looked for: a candidate waits so long.
+ *
+ * A plan that does is kept: a module may have several inodes, in containers or one after
+ * the other when a package is installed again, and a probe belongs to an inode.
  */
 #include "daemon/bindings.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/log.h"
 #include "core/map.h"
@@ -19,7 +24,8 @@
 #include "probe/match.h"
 #include "probe/package.h"
 
-#define MAX_TRIES 600 /* pumps in which the worker did not get the module */
+#define MAX_TRIES  600 /* pumps in which the worker did not get the module */
+#define MAX_INODES 64  /* of one module */
 
 struct candidate {
 	struct flight flight; /* while its job is out */
@@ -33,8 +39,28 @@ struct candidate {
 	struct resolve_request request;
 };
 
+struct inode {
+	dev_t dev;
+	ino_t number;
+};
+
+/* A plan in use, and the files it is attached to. */
+struct bound {
+	uint64_t module_id;
+	struct plan *plan;
+	VEC(struct inode) inodes;
+};
+
+/* The last answer. */
+struct known_package {
+	char *path, *name, *version;
+	time_t read_at; /* mtime of the status file then */
+};
+
 struct bindings {
 	struct bindings_config config;
+	struct known_package package;
+	VEC(struct bound) bound;
 	VEC(struct spec *) specs;
 	VEC(struct candidate *) candidates;
 	struct flights flights;
@@ -113,15 +139,28 @@ static void candidate_free(struct candidate *candidate)
 	free(candidate);
 }
 
+static void known_package_fini(struct known_package *known)
+{
+	free(known->path);
+	free(known->name);
+	free(known->version);
+}
+
 void bindings_free(struct bindings *bindings)
 {
 	if (!bindings)
 		return;
+	known_package_fini(&bindings->package);
 	vec_each(&bindings->candidates, candidate)
 		if (!(*candidate)->is_flying) /* else the callback frees it */
 			candidate_free(*candidate);
 	flights_cut(&bindings->flights);
 	vec_fini(&bindings->candidates);
+	vec_each(&bindings->bound, bound) {
+		plan_free(bound->plan);
+		vec_fini(&bound->inodes);
+	}
+	vec_fini(&bindings->bound);
 	vec_each(&bindings->specs, spec)
 		spec_free(*spec);
 	vec_fini(&bindings->specs);
@@ -135,6 +174,24 @@ bool bindings_wants(const struct bindings *bindings, const char *path)
 		if (match_may(bindings->specs.data[i], path))
 			return true;
 	return false;
+}
+
+/* Reading every package's list of files takes 50 ms; several specs and copies ask for
+ * the same one. An upgrade may change the answer, but writes the status file. */
+static void find_package(struct bindings *bindings, struct candidate *candidate)
+{
+	struct known_package *known = &bindings->package;
+	struct stat info = { 0 };
+
+	if (!known->path || strcmp(known->path, candidate->path) ||
+	    (!stat(PACKAGE_STATUS, &info) && info.st_mtime != known->read_at)) {
+		known_package_fini(known);
+		known->path = mem_strdup(candidate->path);
+		known->read_at = info.st_mtime;
+		package_find("", known->path, &known->name, &known->version);
+	}
+	candidate->package = mem_strdup(known->name);
+	candidate->version = mem_strdup(known->version);
 }
 
 void bindings_note(struct bindings *bindings, const struct fact *fact)
@@ -159,8 +216,7 @@ void bindings_note(struct bindings *bindings, const struct fact *fact)
 		candidate->build_id =
 			str_hex(module->build_id.bytes, module->build_id.size);
 		if (match_wants_package(*spec))
-			package_find("", module->path, &candidate->package,
-				     &candidate->version);
+			find_package(bindings, candidate);
 		vec_push(&bindings->candidates, candidate);
 	}
 }
@@ -195,6 +251,55 @@ static bool fits(const struct candidate *candidate, struct str *why)
 	return match_variant(variant_of(candidate), &module, why);
 }
 
+/* Inodes. */
+
+static bool is_attached(const struct bound *bound, const struct stat *info)
+{
+	for (size_t i = 0; i < bound->inodes.count; i++)
+		if (bound->inodes.data[i].dev == info->st_dev &&
+		    bound->inodes.data[i].number == info->st_ino)
+			return true;
+	return false;
+}
+
+static struct err *attach_inode(struct bindings *bindings, struct bound *bound, int fd)
+{
+	struct stat info;
+
+	if (fstat(fd, &info))
+		return err_errno(errno, "what file is it");
+	if (is_attached(bound, &info))
+		return NULL;
+	if (bound->inodes.count >= MAX_INODES)
+		return err_new(ERR_LIMIT, "more than %d copies", MAX_INODES);
+	vec_push(&bound->inodes, ((struct inode){ info.st_dev, info.st_ino }));
+	return probes_add(bindings->config.probes, bound->module_id, fd, bound->plan);
+}
+
+bool bindings_has(const struct bindings *bindings, uint64_t module_id)
+{
+	for (size_t i = 0; i < bindings->bound.count; i++)
+		if (bindings->bound.data[i].module_id == module_id)
+			return true;
+	return false;
+}
+
+void bindings_file(struct bindings *bindings, uint64_t module_id, int file_fd)
+{
+	for (size_t i = 0; i < bindings->bound.count; i++) {
+		struct bound *bound = &bindings->bound.data[i];
+
+		if (bound->module_id != module_id)
+			continue;
+		struct err *err = attach_inode(bindings, bound, file_fd);
+
+		if (err)
+			log_warn("another copy of what spec %s probes: %s",
+				 bound->plan->spec->name, err->text);
+		err_free(err);
+	}
+}
+
 /* Return: it is decided; else the next variant is to be tried. */
 static bool use_reply(struct bindings *bindings, struct candidate *candidate,
 		      const struct job_reply *reply)
@@ -209,8 +314,14 @@ static bool use_reply(struct bindings *bindings, struct candidate *candidate,
 	if (!err && !modules_fds(bindings->config.modules, candidate->module_id, &fd,
 				 &debug_fd, &alt_fd))
 		err = err_new(ERR_NOT_FOUND, "the file is no longer open");
-	if (!err)
-		err = probes_add(bindings->config.probes, candidate->module_id, fd, plan);
+	if (!err) {
+		struct bound bound = { .module_id = candidate->module_id,
+				       .plan = take(plan) };
+
+		vec_push(&bindings->bound, bound);
+		err = attach_inode(bindings,
+				   &bindings->bound.data[bindings->bound.count - 1], fd);
+	}
 	if (err)
 		log_warn("spec %s on %s: %s, leaving it out", candidate->spec->name,
 			 candidate->path, err->text);

@@ -39,6 +39,14 @@ bool bindings_wants(const struct bindings *bindings, const char *path);
 /* bindings_note() - a fact passes on its way to the store: MODULE is what counts. */
 void bindings_note(struct bindings *bindings, const struct fact *fact);
 
+/**
+ * bindings_file() - a file of @module_id turned up as @file_fd, the caller's: what is bound
+ * to the module is attached to this inode too, unless it is already.
+ */
+void bindings_file(struct bindings *bindings, uint64_t module_id, int file_fd);
+/* bindings_has() - is anything bound to the module? */
+bool bindings_has(const struct bindings *bindings, uint64_t module_id);
+
 /* bindings_pump() - ask the worker about what waits; every 100 ms. */
 void bindings_pump(struct bindings *bindings);
 

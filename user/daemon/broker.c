@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +22,7 @@
 #include "core/vec.h"
 #include "core/wire.h"
 #include "daemon/hand.h"
+#include "daemon/segments.h"
 
 #define BROKER_MAX_WORKERS     16
 #define BROKER_MAX_ATTACHMENTS 1024
@@ -171,19 +171,6 @@ static struct err *do_worker(struct server *server, struct wire *in,
 	return NULL;
 }
 
-/* The same rule as for handing files out: what is no ELF file is none of our business. */
-static struct err *check_file(int fd)
-{
-	struct stat info;
-	char magic[4];
-
-	if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode) ||
-	    pread(fd, magic, sizeof(magic), 0) != sizeof(magic) ||
-	    memcmp(magic, "\177ELF", sizeof(magic)))
-		return err_new(ERR_INVALID, "attach: not an ELF file");
-	return NULL;
-}
-
 static struct err *get_attach(struct wire *in, struct attach_point *points,
 			      struct attach_request *request)
 {
@@ -207,7 +194,7 @@ static struct err *do_attach(struct server *server, struct wire *in,
 	struct attached item = { 0 };
 
 	TRY(get_attach(in, points, &request));
-	TRY(check_file(request.file_fd));
+	TRY(segments_check(request.file_fd, points, request.count));
 	if (!server->loader)
 		return err_new(ERR_BUSY, "attach: nothing is loaded");
 	if (server->attached.count >= BROKER_MAX_ATTACHMENTS)

@@ -48,9 +48,10 @@ struct err *broker_stop(struct broker *broker);
 struct err *broker_worker(struct broker *broker, enum job_class class, int *ret_fd);
 /**
  * broker_attach() - attach_open() over there, onto the file behind @request->file_fd.
- * What the daemon may have probed is any ELF file that it has open; offsets are taken
- * on trust, as they come from a worker that parsed foreign bytes: a wrong one harms the
- * processes that map the file.
+ * What the daemon may have probed is any ELF file that it has open, at offsets within its
+ * executable segments. That one is the first byte of an instruction is taken on trust: it
+ * comes from a worker that parsed foreign bytes, and a wrong one harms the processes that
+ * map the file.
  */
 struct err *broker_attach(struct broker *broker, const struct attach_request *request,
 			  uint32_t *ret_id);

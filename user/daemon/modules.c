@@ -170,6 +170,8 @@ static void identified(struct modules *modules, struct errand *errand,
 	feed_module(modules, errand->ask.key, held, identity);
 	if (!held)
 		return;
+	if (modules->config.opened)
+		modules->config.opened(modules->config.ctx, held->module_id, errand->fd);
 	if (held->fd[HELD_MAIN] < 0)
 		held_keep(modules, held, HELD_MAIN, &errand->fd, &errand->origin);
 	if (is_new)

@@ -26,6 +26,8 @@
  * struct modules_config - copied; pointers are borrowed for the life of the object.
  * @feed: MODULE events.
  * @sink: FACT_MODULE with @debug once the search has ended.
+ * @opened: a file of this module was opened, the module may be known already; @fd is
+ *	borrowed. NULL: of no interest.
  * @debuginfod_urls: space separated; NULL or "": never ask the network.
  */
 struct modules_config {
@@ -33,6 +35,7 @@ struct modules_config {
 	const struct job_source *jobs;
 	struct sink *sink;
 	feed_fn feed;
+	void (*opened)(void *ctx, uint64_t module_id, int fd);
 	void *ctx;
 	const char *debuginfod_urls;
 };

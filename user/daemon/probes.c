@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -40,8 +41,11 @@ struct probe {
 enum { ENTRIES, RETURNS, LINKS };
 
 struct unit {
-	int number; /* of the governor */
-	int fd;	    /* of the file; -1: gone */
+	uint64_t idle_hits; /* of an unlinked file, when they were last looked at */
+	uint64_t idle_ns;   /* and since when there were no more */
+	int number;	    /* of the governor */
+	int fd;		    /* of the file; -1: gone */
+	uint64_t inode;
 	bool is_attached, is_broken;
 	uint64_t since_ns; /* attached since then, or measured last */
 	uint32_t links[LINKS];
@@ -262,8 +266,10 @@ static struct err *add_unit(struct probes *probes, uint64_t module_id, int file_
 			    const struct plan *plan, size_t first)
 {
 	struct unit *unit = mem_alloc(sizeof(*unit));
+	struct stat info;
 
 	unit->weight = 1;
+	unit->idle_ns = clock_ns();
 	unit->number = govern_add(probes->govern, 0);
 	unit->fd = fcntl(file_fd, F_DUPFD_CLOEXEC, 0);
 	vec_push(&probes->units, unit);
@@ -271,6 +277,7 @@ static struct err *add_unit(struct probes *probes, uint64_t module_id, int file_
 		unit->is_broken = true;
 		return err_new(ERR_LIMIT, "too many probes");
 	}
+	unit->inode = fstat(unit->fd, &info) ? 0 : info.st_ino;
 	for (size_t i = first; i < plan->point_count; i++)
 		if (belongs(&plan->points[first], &plan->points[i]))
 			TRY(add_point(probes, unit, module_id, plan, &plan->points[i]));
@@ -339,8 +346,8 @@ static void put_unit(struct probes *probes, const struct unit *unit)
 	vec_each(&unit->probes, item) {
 		const struct probe *probe = *item;
 		struct abi_probe_count count = slots_count(probes->slots, probe->slot);
-		uint64_t id[4] = { probe->module_id, probe->va, probe->plan.spec_id,
-				   probe->plan.probe_id };
+		uint64_t id[5] = { probe->module_id, probe->va, probe->plan.spec_id,
+				   probe->plan.probe_id, unit->inode };
 		struct fact fact = { .kind = FACT_PROBE };
 
 		fact.probe = (struct fact_probe){
@@ -414,6 +421,39 @@ static void switch_unit(struct probes *probes, struct unit *unit)
 		detach(probes, unit);
 }
 
+static uint64_t hits_of(const struct probes *probes, const struct unit *unit)
+{
+	uint64_t hits = 0;
+
+	vec_each(&unit->probes, probe)
+		hits += slots_count(probes->slots, (*probe)->slot).hits;
+	return hits;
+}
+
+/* A file without a name, as an upgrade leaves behind, that nobody seems to run any more. */
+static bool is_abandoned(const struct probes *probes, struct unit *unit, uint64_t now_ns)
+{
+	uint64_t hits = hits_of(probes, unit);
+	struct stat info;
+
+	if (fstat(unit->fd, &info) || info.st_nlink || hits != unit->idle_hits)
+		unit->idle_ns = now_ns;
+	unit->idle_hits = hits;
+	return now_ns - unit->idle_ns >= PROBES_ABANDONED_NS;
+}
+
+static void drop_abandoned(struct probes *probes, uint64_t now_ns)
+{
+	for (size_t i = probes->units.count; i-- > 0;) {
+		struct unit *unit = probes->units.data[i];
+
+		if (!is_abandoned(probes, unit, now_ns))
+			continue;
+		unit_free(probes, unit);
+		probes->units.data[i] = probes->units.data[--probes->units.count];
+	}
+}
+
 /* The kernel charges our own hits to requests at this price. */
 static void calibrate_again(struct probes *probes)
 {
@@ -439,6 +479,7 @@ static void put_all(struct probes *probes, uint64_t now_ns)
 	probes->put_ns = now_ns;
 	vec_each(&probes->units, unit)
 		put_unit(probes, *unit);
+	drop_abandoned(probes, now_ns);
 }
 
 static void measure_all(struct probes *probes, uint64_t now_ns)

@@ -20,6 +20,7 @@
 
 #define PROBES_MAX_FILES    1024
 #define PROBES_PUT_NS	    10000000000ull   /* how often FACT_PROBE is put */
+#define PROBES_ABANDONED_NS 600000000000ull  /* until probes on a deleted file go */
 #define PROBES_CALIBRATE_NS 3600000000000ull /* how often a hit is measured again */
 
 /* Copied; pointers are borrowed for the life of the object. */

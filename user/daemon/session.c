@@ -202,6 +202,36 @@ static bool is_eager(void *ctx, const char *path)
 	return session->bindings && bindings_wants(session->bindings, path);
 }
 
+static void file_opened(void *ctx, uint64_t module_id, int fd)
+{
+	struct session *session = ctx;
+
+	if (session->bindings)
+		bindings_file(session->bindings, module_id, fd);
+}
+
+/* Is it the inode that has the probes? */
+static void mapped_again(void *ctx, const struct live_file *file, uint64_t module_id)
+{
+	struct session *session = ctx;
+	struct open_request request = { .what = OPEN_MAP_FILE,
+					.pid = file->pid,
+					.start_ns = file->start_ns,
+					.start = file->addr,
+					.end = file->addr + file->length };
+	int fd;
+
+	if (!session->bindings || !bindings_has(session->bindings, module_id))
+		return;
+	struct err *err = opener_open(&session->opener, &request, &fd);
+
+	if (!err) {
+		bindings_file(session->bindings, module_id, fd);
+		close(fd);
+	}
+	err_free(err); /* it has gone already */
+}
+
 static const char *framework_of(void *ctx, uint32_t slot)
 {
 	struct session *session = ctx;
@@ -265,6 +295,7 @@ static void build_live(struct session *session)
 					     .unwind = unwind,
 					     .service = service_of,
 					     .eager = is_eager,
+					     .mapped = mapped_again,
 					     .framework = framework_of,
 					     .observe = observe };
 	struct live_config config = {
@@ -298,6 +329,7 @@ static void build_explainers(struct session *session)
 		.jobs = jobs,
 		.sink = &session->tap,
 		.feed = feed,
+		.opened = file_opened,
 		.ctx = session,
 		.debuginfod_urls = session->config.config->debuginfod_urls,
 	};

@@ -285,10 +285,10 @@ static void on_task(struct live *live, const struct event *event)
 
 /* Files. */
 
-void live_want_module(struct live *live, struct process *process,
-		      const struct range *range, struct module *module)
+static struct live_file file_of(const struct process *process, const struct range *range,
+				const struct module *module)
 {
-	struct live_file file = {
+	return (struct live_file){
 		.key = module->key,
 		.pid = process->pid,
 		.start_ns = process->start_ns,
@@ -303,6 +303,12 @@ void live_want_module(struct live *live, struct process *process,
 		.path = module->path,
 		.deleted = module->deleted,
 	};
+}
+
+void live_want_module(struct live *live, struct process *process,
+		      const struct range *range, struct module *module)
+{
+	struct live_file file = file_of(process, range, module);
 
 	module->state = MODULE_ASKED;
 	module->asked_ns = process->last_ns;
@@ -317,6 +323,17 @@ static bool may_ask_again(const struct module *module, uint64_t now_ns)
 		return now_ns > module->asked_ns + RETRY_NS;
 	return module->state == MODULE_ASKED &&
 	       now_ns > module->asked_ns + LIVE_IDENTIFY_NS;
+}
+
+static void want_eagerly(struct live *live, struct process *process,
+			 const struct range *range, struct module *module)
+{
+	struct live_file file = file_of(process, range, module);
+
+	if (module->state == MODULE_NEW)
+		live_want_module(live, process, range, module);
+	else if (module->state == MODULE_KNOWN && live->ops.mapped)
+		live->ops.mapped(live->ctx, &file, module->module_id);
 }
 
 static void on_mmap(struct live *live, const struct event *event)
@@ -343,9 +360,8 @@ static void on_mmap(struct live *live, const struct event *event)
 			module_describe(module, event);
 		if (module && may_ask_again(module, time_ns))
 			module->state = MODULE_NEW;
-		if (module && module->state == MODULE_NEW && live->ops.eager &&
-		    live->ops.eager(live->ctx, event->path))
-			live_want_module(live, process, &range, module);
+		if (module && live->ops.eager && live->ops.eager(live->ctx, event->path))
+			want_eagerly(live, process, &range, module);
 	}
 	if (!procmap_add(&process->map, &range, LIVE_MAX_MAPPINGS))
 		lose(live, time_ns, ABI_MMAP, LOSS_LIMIT);

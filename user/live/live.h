@@ -73,6 +73,9 @@ struct live_ops {
 	const char *(*service)(void *ctx, uint32_t pid, uint64_t cgroup_id);
 	/* Is a file of this path to be identified as soon as it is mapped? NULL: no. */
 	bool (*eager)(void *ctx, const char *path);
+	/* An eager file that is identified was mapped again: perhaps as another inode, as
+	 * after an upgrade. NULL: of no interest. */
+	void (*mapped)(void *ctx, const struct live_file *file, uint64_t module_id);
 	/* The spec that a probe's slot belongs to: "redis"; borrowed. NULL: none. */
 	const char *(*framework)(void *ctx, uint32_t slot);
 	/* TASK, SPAN and RESOURCE events, in the order in which live took them: for who

@@ -7,6 +7,7 @@
 #include "core/err.h"
 
 #define PACKAGE_MAX_STATUS (64 * 1024 * 1024)
+#define PACKAGE_STATUS	   "/var/lib/dpkg/status"
 #define PACKAGE_MAX_LIST   (16 * 1024 * 1024)
 #define PACKAGE_MAX_LISTS  65536
 
