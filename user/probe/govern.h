@@ -38,7 +38,7 @@
 #define GOVERN_CALM_NS	 10000000000ull /* so long must a unit fit before it is ON again */
 #define GOVERN_RETRY_NS	 5000000000ull	/* first pause after a cut */
 #define GOVERN_RETRY_MAX 640000000000ull /* and the longest */
-#define GOVERN_FLOOR	 0.1 /* of one CPU: an idle target counts as this busy */
+#define GOVERN_FLOOR	 0.5 /* of one CPU: an idle target counts as this busy */
 
 /* Zero is a good default everywhere. */
 struct govern_config {

@@ -8,8 +8,9 @@
  */
 #include "resource/ledger_impl.h"
 
-#define BASE_DRIFT 1.002 /* per bucket: what once was fast may have changed for good */
-#define BASE_LEAST 5	 /* requests that make a mean */
+#define BASE_DRIFT    1.002 /* per bucket: what once was fast may have changed for good */
+#define BASE_LEAST    5	    /* requests that make a mean */
+#define WATCHED_LEAST 0.03  /* seconds, to know a rate */
 
 static void find_pins(struct ledger *ledger)
 {
@@ -87,6 +88,17 @@ static float on_time(const struct ledger *ledger, uint64_t resource_id)
 	return (float)((double)(to_ns - from_ns) / 1e9);
 }
 
+/* Where it was not watched it is taken to grow as it did when it was. */
+static void note_growth(const struct ledger *ledger, struct resource *resource)
+{
+	double on_s = (double)resource->on_s[ledger->at];
+
+	if (on_s >= WATCHED_LEAST)
+		resource->rate = resource->grown / on_s;
+	resource->balance += resource->grown + resource->rate * (1 - on_s);
+	resource->grown = 0;
+}
+
 static void close_resources(struct ledger *ledger, unsigned next)
 {
 	struct resource **each;
@@ -95,8 +107,10 @@ static void close_resources(struct ledger *ledger, unsigned next)
 	while ((each = map_next(ledger->resources, &pos, NULL))) {
 		struct resource *resource = *each;
 
-		resource->balances[ledger->at] = (float)resource->balance;
 		resource->on_s[ledger->at] = on_time(ledger, resource->info.resource_id);
+		if (resource->info.kind == RESOURCE_LOG)
+			note_growth(ledger, resource);
+		resource->balances[ledger->at] = (float)resource->balance;
 		if (resource->info.pinned_by)
 			note_pinned(ledger, resource);
 		resource->past[next] = (struct sums){ 0 };

@@ -49,8 +49,9 @@ static const struct rule rules[] = {
 	  false },
 };
 
-#define RULES	     (sizeof(rules) / sizeof(rules[0]))
-#define MAX_FINDINGS 32
+#define RULES	       (sizeof(rules) / sizeof(rules[0]))
+#define MAX_FINDINGS   32
+#define WATCHED_ENOUGH 0.5 /* seconds, to judge by */
 
 static bool is_listed(const struct suspects *list, const struct task *task)
 {
@@ -138,13 +139,25 @@ static const struct resource *cause_of(const struct view *view)
 	return ms > wait_s * 500 ? view->resource->through_what : NULL;
 }
 
+/* Further back where the probes were on in windows only. */
+static void set_window(struct view *view)
+{
+	const struct ledger *ledger = view->ledger;
+
+	while (view->window < ledger->complete && view->window < DIAGNOSE_LONG &&
+	       (view->window < DIAGNOSE_WINDOW || view->watched_s < WATCHED_ENOUGH)) {
+		view->window++;
+		view->watched_s +=
+			(double)view->resource->on_s[bucket_back(ledger, view->window)];
+	}
+}
+
 static bool examine(const struct ledger *ledger, const struct resource *resource,
 		    struct found *found)
 {
 	struct view view = { .ledger = ledger, .resource = resource };
 
-	view.window =
-		ledger->complete < DIAGNOSE_WINDOW ? ledger->complete : DIAGNOSE_WINDOW;
+	set_window(&view);
 	for (size_t i = 0; i < RULES; i++) {
 		if (!holds(&rules[i], &view))
 			continue;

@@ -12,7 +12,8 @@
 #include "resource/ledger.h"
 
 #define DIAGNOSE_LOSS	 0.2
-#define DIAGNOSE_WINDOW	 5 /* buckets that are looked at */
+#define DIAGNOSE_WINDOW	 5  /* buckets that are looked at */
+#define DIAGNOSE_LONG	 12 /* ... when the probes are on in windows only */
 #define DIAGNOSE_PARTIES 8
 #define DIAGNOSE_TEXTS	 8
 #define DIAGNOSE_TEXT	 256

@@ -399,6 +399,20 @@ static void release_all(struct ledger *ledger, struct resource *resource,
 	vec_fini(&mine);
 }
 
+/* Seconds in one of the resource's unit. */
+static double unit_of(const struct resource *resource)
+{
+	static const struct {
+		const char *name;
+		double s;
+	} units[] = { { "ns", 1e-9 }, { "us", 1e-6 }, { "ms", 1e-3 } };
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(resource->info.unit, units[i].name))
+			return units[i].s;
+	return 1;
+}
+
 static void use(struct ledger *ledger, struct resource *resource, struct task *task,
 		const struct abi_resource *record, bool is_refusal)
 {
@@ -413,9 +427,34 @@ static void use(struct ledger *ledger, struct resource *resource, struct task *t
 		resource->wait_place = place_of(ledger, record->slot);
 	if (!cell)
 		return;
+	/* A loop says afterwards for how long it served somebody. */
+	if (resource->info.kind == RESOURCE_LOOP && !is_refusal) {
+		float s = (float)((double)record->amount * unit_of(resource));
+
+		cell->past[ledger->at].hold_s += s;
+		all->hold_s += s;
+		resource->hold_place = place_of(ledger, record->slot);
+	}
 	cell->past[ledger->at].uses += is_refusal ? 0 : count;
 	cell->past[ledger->at].refusals += is_refusal ? count : 0;
 	cell->last_ns = record->head.time_ns;
+}
+
+/* A gauge of what a task has: as if the difference was acquired or released. */
+static void set_amount(struct ledger *ledger, struct resource *resource,
+		       struct task *task, const struct abi_resource *record)
+{
+	struct hold_key key = { resource, record->object, task };
+	const struct hold *hold = map_find(ledger->holds, &key);
+	double before = hold ? hold->amount : 0, now = (double)record->amount;
+	struct abi_resource change = *record;
+
+	change.amount = (uint64_t)(now > before ? now - before : before - now);
+	change.begin_ns = 0;
+	if (now > before)
+		acquire(ledger, resource, task, &change);
+	else if (hold && now < before)
+		release_object(ledger, resource, task, &change);
 }
 
 static void level(struct ledger *ledger, struct resource *resource, struct task *task,
@@ -424,7 +463,10 @@ static void level(struct ledger *ledger, struct resource *resource, struct task 
 	struct object *object = object_of(ledger, resource, record->object);
 	int64_t now = (int64_t)record->amount;
 
-	(void)task;
+	if (resource->info.kind != RESOURCE_SLOTS) {
+		set_amount(ledger, resource, task, record);
+		return;
+	}
 	resource->hold_place = place_of(ledger, record->slot);
 	if (!object)
 		return;
@@ -453,24 +495,59 @@ static void learn_names(struct ledger *ledger, const struct event *event,
 		set_name(object->name, event->name, record->name_bytes);
 }
 
+/* What nobody holds, but all leave behind: only how much there is counts. */
+static void log_add(struct ledger *ledger, struct resource *resource, struct task *task,
+		    const struct abi_resource *record)
+{
+	bool is_growth = record->verb == ABI_ACQUIRE;
+	struct cell *cell = cell_of(ledger, resource, task);
+	struct object *object = object_of(ledger, resource, record->object);
+	double amount = (double)record->amount;
+
+	resource->grown += is_growth ? amount : -amount;
+	resource->past[ledger->at].acquires += is_growth;
+	resource->past[ledger->at].releases += !is_growth;
+	if (is_growth)
+		resource->hold_place = place_of(ledger, record->slot);
+	if (object) {
+		object->balance += is_growth ? amount : -amount;
+		object->last_ns = record->head.time_ns;
+	}
+	if (!cell)
+		return;
+	cell->past[ledger->at].acquires += is_growth;
+	cell->past[ledger->at].releases += !is_growth;
+	cell->last_ns = record->head.time_ns;
+}
+
 static void on_resource(struct ledger *ledger, const struct event *event)
 {
 	struct abi_resource record = event->resource;
 	struct event named = *event;
 	struct resource *resource =
 		resource_of(ledger, record.resource_id, app_of(ledger, record.head.pid));
-	struct task *task = task_of(ledger, record.head.pid, record.head.tid, record.key);
+	bool is_place = resource && resource->info.kind == RESOURCE_SLOTS;
+	struct task *task = task_of(ledger, record.head.pid, record.head.tid,
+				    is_place ? 0 : record.key);
 
 	if (!resource || !task)
 		return;
 	/* What has a name and no number is known by its name. */
 	if (!record.object && !resource->info.names_task)
 		record.object = record.name_id;
+	/* A place has two coordinates. */
+	if (is_place)
+		record.object |= record.key << 32;
 	named.resource.object = record.object;
 	task->last_ns = record.head.time_ns;
-	if (record.key)
+	if (record.key && !is_place)
 		task->kind = resource->info.key;
 	learn_names(ledger, &named, resource, task);
+	if (resource->info.kind == RESOURCE_LOG &&
+	    (record.verb == ABI_ACQUIRE || record.verb == ABI_RELEASE)) {
+		log_add(ledger, resource, task, &record);
+		return;
+	}
 	switch (record.verb) {
 	case ABI_WAIT_BEGIN:
 		wait_begin(ledger, resource, task, &record);

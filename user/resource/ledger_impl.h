@@ -26,14 +26,16 @@ struct resource {
 	uint32_t app; /* pid of the application's first process */
 	struct sums past[LEDGER_BUCKETS];
 	double balance, acquired, released;
+	double grown;			  /* LOG: what it has grown by in this bucket */
 	float balances[LEDGER_BUCKETS];	  /* at the end of the bucket */
 	float pinned[LEDGER_BUCKETS];	  /* grown since the oldest pin, likewise */
 	float on_s[LEDGER_BUCKETS];	  /* how long its probes were on */
 	uint32_t through[LEDGER_BUCKETS]; /* ms of its waits due to another resource */
 	const struct resource *through_what;
-	const struct task *pinner;	     /* with the oldest pin */
-	uint64_t pinned_ns;		     /* since when that is so */
-	double pin_base;		     /* balance at that time */
+	double rate;		   /* LOG: growth per second when it was watched last */
+	const struct task *pinner; /* with the oldest pin */
+	uint64_t pinned_ns;	   /* since when that is so */
+	double pin_base;	   /* balance at that time */
 	uint32_t made[LEDGER_BUCKETS];	     /* tasks that took part for the first time */
 	uint32_t holders_max;		     /* most tasks that ever held it at once */
 	uint32_t holders_now;		     /* tasks that hold it */

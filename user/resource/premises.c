@@ -8,6 +8,7 @@
 
 #define LASTS	      3	   /* buckets of the window in which there is loss */
 #define LOSS_PER_S    0.05 /* seconds of waiting in a second, all tasks together */
+#define WATCHED_LEAST 0.03 /* seconds of a bucket */
 #define PIECES_LEAST  20   /* that somebody keeps, or that a log has grown by */
 #define BYTES_LEAST   (1024 * 1024)
 #define GIVEN_BACK    0.1 /* share that who hoards gives back, at most */
@@ -22,26 +23,37 @@ bool trend_any(struct view *view)
 	return true;
 }
 
+static bool has_loss(const struct resource *resource, unsigned at)
+{
+	const struct sums *sums = &resource->past[at];
+	double on_s = (double)resource->on_s[at];
+
+	if (sums->refusals)
+		return true;
+	return on_s > 0 && (double)sums->wait_s >= LOSS_PER_S * (on_s < 1 ? on_s : 1);
+}
+
 /* Time with loss, back from now, is since when. */
 bool trend_lasts(struct view *view)
 {
 	const struct ledger *ledger = view->ledger;
-	unsigned with = 0, back = 1;
+	unsigned with = 0, watched = 0, back = 1;
 
 	for (unsigned i = 1; i <= view->window; i++) {
-		const struct sums *sums = &view->resource->past[bucket_back(ledger, i)];
+		unsigned at = bucket_back(ledger, i);
 
-		with += (double)sums->wait_s >= LOSS_PER_S || sums->refusals > 0;
+		with += has_loss(view->resource, at);
+		watched += (double)view->resource->on_s[at] >= WATCHED_LEAST;
 	}
 	for (; back <= ledger->complete; back++) {
-		const struct sums *sums =
-			&view->resource->past[bucket_back(ledger, back)];
+		unsigned at = bucket_back(ledger, back);
 
-		if ((double)sums->wait_s < LOSS_PER_S && !sums->refusals)
+		if ((double)view->resource->on_s[at] >= WATCHED_LEAST &&
+		    !has_loss(view->resource, at))
 			break;
 	}
 	view->since_ns = ledger->bucket_ns - (back - 1) * LEDGER_BUCKET_NS;
-	return with >= LASTS;
+	return with >= (watched < LASTS && watched ? watched : LASTS);
 }
 
 bool trend_full(struct view *view)

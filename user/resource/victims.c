@@ -6,11 +6,11 @@
  */
 #include "resource/view.h"
 
-#define BUSY_LEAST   0.002 /* seconds in requests, to be a measure */
-#define LONG_WINDOW  12	   /* buckets, when requests are watched in windows only */
-#define METHOD_LEAST 5	   /* requests that make a mean */
-#define BLOCK_LEAST  3	   /* acquisitions of somebody who is taken to be waiting */
-#define STOP_RATE    2.0   /* acquisitions a second before it stopped */
+#define BUSY_LEAST    0.002 /* seconds in requests, to be a measure */
+#define METHOD_LEAST  5	    /* requests that make a mean */
+#define METHOD_ENOUGH 20    /* no need to look further back */
+#define BLOCK_LEAST   3	    /* acquisitions of somebody who is taken to be waiting */
+#define STOP_RATE     2.0   /* acquisitions a second before it stopped */
 
 void suspects_add(struct suspects *to, const struct suspect *one)
 {
@@ -45,7 +45,7 @@ static double busy_of(const struct view *view, const struct task *task, unsigned
 
 static double share_of(const struct view *view, const struct cell *cell, double wait_s)
 {
-	unsigned buckets = at_most(view->ledger, LONG_WINDOW);
+	unsigned buckets = at_most(view->ledger, DIAGNOSE_LONG);
 	double busy_s = busy_of(view, cell->task, buckets), covered_s = 0;
 	double share = wait_s / view->window;
 
@@ -56,10 +56,22 @@ static double share_of(const struct view *view, const struct cell *cell, double 
 	return share < 1 ? share : 1;
 }
 
+/* All of the window to the part of it in which the probes were on. */
+static double scale_of(const struct view *view, const struct resource *resource)
+{
+	double on_s = 0;
+
+	for (unsigned i = 1; i <= view->window; i++)
+		on_s += (double)resource->on_s[bucket_back(view->ledger, i)];
+	return on_s > 0 && on_s < view->window ? view->window / on_s : 1;
+}
+
 static void waiting_on(struct view *view, const struct resource *resource)
 {
 	struct cell **each;
 	size_t pos = 0;
+
+	double scale = scale_of(view, resource);
 
 	while ((each = map_next(view->ledger->cells, &pos, NULL))) {
 		const struct cell *cell = *each;
@@ -71,7 +83,7 @@ static void waiting_on(struct view *view, const struct resource *resource)
 			const struct sums *sums =
 				&cell->past[bucket_back(view->ledger, i)];
 
-			one.value += (double)sums->wait_s;
+			one.value += (double)sums->wait_s * scale;
 			one.count += sums->waits;
 		}
 		if (one.value <= 0)
@@ -122,7 +134,7 @@ void victims_refused(struct view *view)
 /* Kinds of requests that take longer than they did when all was well. */
 void victims_slowed(struct view *view)
 {
-	unsigned buckets = at_most(view->ledger, view->window);
+	unsigned buckets = at_most(view->ledger, DIAGNOSE_LONG);
 	struct method **each;
 	size_t pos = 0;
 
@@ -133,7 +145,7 @@ void victims_slowed(struct view *view)
 
 		if (method->app != view->resource->app || method->base_s <= 0)
 			continue;
-		for (unsigned i = 1; i <= buckets; i++) {
+		for (unsigned i = 1; i <= buckets && one.count < METHOD_ENOUGH; i++) {
 			unsigned at = bucket_back(view->ledger, i);
 
 			total_s += (double)method->total_s[at];
@@ -175,20 +187,28 @@ static const struct cell *top_holder(const struct view *view, double *ret_hold_s
 	return top;
 }
 
+static uint32_t served_in(const struct cell *cell, unsigned at)
+{
+	return cell->past[at].acquires + cell->past[at].uses;
+}
+
 /* Whoever is served by the same loop stands still while one is served for long. */
 void victims_blocked(struct view *view)
 {
 	double hold_s;
 	const struct cell *top = top_holder(view, &hold_s);
+	const struct resource *fed = resource_find(
+		view->ledger, view->resource->info.feeds, view->resource->app);
+	const struct resource *served = fed ? fed : view->resource;
 	struct cell **each;
 	size_t pos = 0;
 
 	while (top && (each = map_next(view->ledger->cells, &pos, NULL))) {
 		struct suspect one = { .task = (*each)->task };
 
-		if (*each == top || (*each)->resource != view->resource)
+		if ((*each)->task == top->task || (*each)->resource != served)
 			continue;
-		for (unsigned i = 1; i <= view->window; i++)
+		for (unsigned i = 1; i <= view->ledger->complete; i++)
 			one.count += (*each)->past[bucket_back(view->ledger, i)].acquires;
 		if (one.count < BLOCK_LEAST)
 			continue;

@@ -27,7 +27,8 @@ struct suspects {
 struct view {
 	const struct ledger *ledger;
 	const struct resource *resource;
-	unsigned window; /* complete buckets that are looked at */
+	unsigned window;  /* complete buckets that are looked at */
+	double watched_s; /* of these; waits are scaled up to the whole */
 	struct suspects victims, culprits;
 	uint64_t since_ns;
 	const struct object *object; /* the one that matters; or NULL */
