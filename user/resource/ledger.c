@@ -306,7 +306,7 @@ static void acquire(struct ledger *ledger, struct resource *resource, struct tas
 	struct hold *hold = map_put(ledger->holds, &key, &is_new);
 
 	if (is_new)
-		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode };
+		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode, false };
 	hold->amount += (double)record->amount;
 	hold->count++;
 	if (is_new)
@@ -455,6 +455,10 @@ static void set_amount(struct ledger *ledger, struct resource *resource,
 		acquire(ledger, resource, task, &change);
 	else if (hold && now < before)
 		release_object(ledger, resource, task, &change);
+	struct hold *after = map_find(ledger->holds, &key);
+
+	if (after)
+		after->is_gauge = true;
 }
 
 static void level(struct ledger *ledger, struct resource *resource, struct task *task,
@@ -676,6 +680,7 @@ static bool is_of_resource(const struct resource *resource, uint64_t resource_id
 static void forget_open(struct ledger *ledger, uint64_t resource_id, uint64_t now_ns)
 {
 	VEC(struct hold_key) held = { 0 };
+	const struct hold *hold;
 	struct task **task;
 	const void *key;
 	size_t pos = 0;
@@ -690,8 +695,9 @@ static void forget_open(struct ledger *ledger, uint64_t resource_id, uint64_t no
 		}
 	}
 	pos = 0;
-	while (map_next(ledger->holds, &pos, &key))
-		if (is_of_resource(((const struct hold_key *)key)->resource, resource_id))
+	while ((hold = map_next(ledger->holds, &pos, &key)))
+		if (!hold->is_gauge &&
+		    is_of_resource(((const struct hold_key *)key)->resource, resource_id))
 			vec_push(&held, *(const struct hold_key *)key);
 	vec_each(&held, one)
 		hold_end(ledger, one, now_ns);

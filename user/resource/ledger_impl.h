@@ -98,6 +98,7 @@ struct hold {
 	uint64_t since_ns, walked_ns;
 	uint32_t count;
 	uint8_t mode;
+	bool is_gauge; /* its amount is absolute: true also if something was missed */
 };
 
 struct hold_key {

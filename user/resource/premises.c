@@ -3,6 +3,8 @@
  * What must be so before a rule applies: that it lasts, that a pool is full, that
  * somebody keeps what he takes, that a log or a buffer grows and does not level off.
  */
+#include <string.h>
+
 #include "resource/trend.h"
 #include "resource/view.h"
 
@@ -11,6 +13,7 @@
 #define WATCHED_LEAST 0.03 /* seconds of a bucket */
 #define PIECES_LEAST  20   /* that somebody keeps, or that a log has grown by */
 #define BYTES_LEAST   (1024 * 1024)
+#define MUCH	      8	  /* times the least, kept without giving anything back */
 #define GIVEN_BACK    0.1 /* share that who hoards gives back, at most */
 #define PIN_AGE_NS    3000000000ull
 #define SCAN_FRESH    0.3 /* share of things taken that nobody had before */
@@ -85,8 +88,7 @@ bool trend_hoards(struct view *view)
 	       cell->released <= GIVEN_BACK * cell->acquired;
 }
 
-/* Oldest first. */
-static size_t series(const struct view *view, const float *ring, float *ret_values)
+static size_t recent(const struct view *view, const float *ring, float *ret_values)
 {
 	unsigned count = view->ledger->complete < GROWTH_WINDOW ? view->ledger->complete
 								: GROWTH_WINDOW;
@@ -96,13 +98,31 @@ static size_t series(const struct view *view, const float *ring, float *ret_valu
 	return count;
 }
 
+/* The last ones that were watched, oldest first. */
+static size_t series(const struct view *view, const float *ring, float *ret_values)
+{
+	size_t count = 0;
+
+	for (unsigned i = view->ledger->complete; i > 0; i--) {
+		unsigned at = bucket_back(view->ledger, i);
+
+		if ((double)view->resource->on_s[at] < WATCHED_LEAST)
+			continue;
+		if (count == GROWTH_WINDOW)
+			memmove(ret_values, ret_values + 1,
+				--count * sizeof(*ret_values));
+		ret_values[count++] = ring[at];
+	}
+	return count;
+}
+
 bool trend_pinned(struct view *view)
 {
 	const struct resource *resource = view->resource;
 	const struct ledger *ledger = view->ledger;
 	uint64_t age = (ledger->now_ns - resource->pinned_ns) / LEDGER_BUCKET_NS;
 	float values[GROWTH_WINDOW];
-	size_t count = series(view, resource->pinned, values);
+	size_t count = recent(view, resource->pinned, values);
 	size_t skip = 0;
 
 	if (!resource->pinner || ledger->now_ns < resource->pinned_ns + PIN_AGE_NS)
@@ -130,9 +150,10 @@ bool trend_owned(struct view *view)
 	size_t change = trend_change(values, count);
 
 	view->since_ns = view->ledger->bucket_ns - (count - change) * LEDGER_BUCKET_NS;
-	return trend_grows(values + from, count - from,
-			   (float)least_of(view->resource)) ||
-	       trend_hoards(view);
+	if (cell->released <= GIVEN_BACK * cell->acquired &&
+	    cell->balance >= MUCH * least_of(view->resource))
+		return true;
+	return trend_grows(values + from, count - from, (float)least_of(view->resource));
 }
 
 /* The first culprit takes things that nobody used lately, one after the other. */

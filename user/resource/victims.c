@@ -209,7 +209,7 @@ void victims_blocked(struct view *view)
 		if ((*each)->task == top->task || (*each)->resource != served)
 			continue;
 		for (unsigned i = 1; i <= view->ledger->complete; i++)
-			one.count += (*each)->past[bucket_back(view->ledger, i)].acquires;
+			one.count += served_in(*each, bucket_back(view->ledger, i));
 		if (one.count < BLOCK_LEAST)
 			continue;
 		one.value = hold_s;
