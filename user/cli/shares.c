@@ -50,6 +50,8 @@ static void add_stats(struct job_stats *sum, const struct job_stats *stats)
 	sum->memory_instructions += stats->memory_instructions;
 	sum->claims += stats->claims;
 	sum->cpu_ns += stats->cpu_ns;
+	sum->units += stats->units;
+	sum->kept_units += stats->kept_units;
 	for (int i = 0; i < VERDICTS; i++) {
 		sum->by_verdict[i] += stats->by_verdict[i];
 		sum->by_verdict_stack[i] += stats->by_verdict_stack[i];
@@ -120,7 +122,9 @@ static struct err *start(struct share *share, uint32_t index)
 						 .main_fd = job->files->main_fd,
 						 .debug_fd = job->files->debug_fd,
 						 .alt_fd = job->files->alt_fd,
-						 .kallsyms_fd = -1 }));
+						 .kallsyms_fd = -1,
+						 .keeps = job->keeps,
+						 .pack_fd = job->pack_fd }));
 	} else {
 		share->worker = job->first;
 	}

@@ -15,7 +15,9 @@ struct shares_job {
 	struct job_client *first; /* has the module open as @module_id already */
 	const struct modfiles *files;
 	uint64_t module_id;
-	uint32_t count;	  /* workers, the first included */
+	uint32_t count; /* workers, the first included */
+	bool keeps;	/* as in struct job_open, for the others */
+	int pack_fd;
 	FILE **file;	  /* where @done prints: replaced meanwhile, so that the output
 			 * comes in order of addresses */
 	job_done_fn done; /* of each reply; progress and stats are sums over all */

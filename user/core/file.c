@@ -14,6 +14,34 @@
 #include "core/mem.h"
 #include "core/str.h"
 
+struct err *file_pread(int fd, size_t max, char **ret_text, size_t *ret_bytes)
+{
+	CLEANUP(free) char *text = NULL;
+	size_t done = 0, bytes;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return err_errno(errno, "stat");
+	if (st.st_size < 0 || (uint64_t)st.st_size > max)
+		return err_new(ERR_LIMIT, "larger than %zu bytes", max);
+	bytes = (size_t)st.st_size;
+	text = mem_alloc(bytes + 1);
+	while (done < bytes) {
+		ssize_t got = pread(fd, text + done, bytes - done, (off_t)done);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return err_errno(errno, "read");
+		if (!got)
+			break; /* cut meanwhile */
+		done += (size_t)got;
+	}
+	*ret_bytes = done;
+	*ret_text = take(text);
+	return NULL;
+}
+
 struct err *file_read_fd(int fd, size_t max, char **ret_text, size_t *ret_bytes)
 {
 	CLEANUP(str_fini) struct str text = { 0 };

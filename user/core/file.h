@@ -13,6 +13,10 @@
 struct err *file_read(const char *path, size_t max, char **ret_text, size_t *ret_bytes);
 struct err *file_read_fd(int fd, size_t max, char **ret_text, size_t *ret_bytes);
 
+/* file_pread() - all of a regular file by pread(), whatever its position: as above.
+ * Errors: ERR_LIMIT when it is larger than @max, ERR_IO. */
+struct err *file_pread(int fd, size_t max, char **ret_text, size_t *ret_bytes);
+
 /* file_replace() - write beside @path, fsync, rename over it. */
 struct err *file_replace(const char *path, const void *data, size_t bytes, unsigned mode);
 

@@ -72,6 +72,17 @@ void pack_put(struct str *out, uint64_t exact, uint64_t key, const void *data,
 	str_add_bytes(out, zeros, -bytes & 7);
 }
 
+void pack_copy(struct str *out, const void *data, size_t bytes)
+{
+	struct pack pack;
+
+	if (pack_read(data, bytes, &pack))
+		vec_each(&pack.items, item)
+			pack_put(out, item->entry.exact, item->entry.key, item->data,
+				 item->entry.bytes);
+	pack_fini(&pack);
+}
+
 static void copy_old(const struct pack *old, const struct map *replaced,
 		     uint64_t max_bytes, struct str *out)
 {

@@ -52,6 +52,8 @@ void pack_fini(struct pack *pack);
 void pack_begin(struct str *out, uint64_t version);
 void pack_put(struct str *out, uint64_t exact, uint64_t key, const void *data,
 	      size_t bytes);
+/* pack_copy() - the good entries of @data, which is a pack and any address. */
+void pack_copy(struct str *out, const void *data, size_t bytes);
 /* pack_size() - what an entry of @bytes takes. */
 size_t pack_size(size_t bytes);
 

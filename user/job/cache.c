@@ -22,6 +22,7 @@
 #include "core/mem.h"
 #include "core/str.h"
 #include "core/vec.h"
+#include "job/kept.h"
 #include "job/message.h"
 
 #define CHUNK	    (1u << 20)
@@ -49,19 +50,28 @@ static struct err *hash_file(int fd, uint64_t *hash)
 	return NULL;
 }
 
-struct err *cache_key_of(const int *fds, size_t count, const char *worker_path,
-			 struct cache_key *ret_key)
+struct err *cache_content(const int *fds, size_t count, uint64_t *ret_hash)
 {
-	CLEANUP(free) char *found = NULL;
-	struct cache_key key = { .content = CACHE_MAGIC, .analyser = CACHE_MAGIC };
+	uint64_t hash = CACHE_MAGIC;
 
 	for (size_t i = 0; i < count; i++) {
 		bool is_there = fds[i] >= 0;
 
-		key.content = hash_bytes(&is_there, 1, key.content);
+		hash = hash_bytes(&is_there, 1, hash);
 		if (is_there)
-			TRY(hash_file(fds[i], &key.content));
+			TRY(hash_file(fds[i], &hash));
 	}
+	*ret_hash = hash;
+	return NULL;
+}
+
+struct err *cache_key_of(const int *fds, size_t count, const char *worker_path,
+			 struct cache_key *ret_key)
+{
+	CLEANUP(free) char *found = NULL;
+	struct cache_key key = { .analyser = CACHE_MAGIC };
+
+	TRY(cache_content(fds, count, &key.content));
 	if (!worker_path || !*worker_path)
 		worker_path = found = job_worker_program();
 	CLEANUP(close) int fd = open(worker_path, O_RDONLY | O_CLOEXEC);
@@ -303,7 +313,7 @@ void cache_writer_put(struct cache_writer *writer, const struct job_reply *reply
 		writer->err = err_errno(errno, "write %s", writer->temporary);
 }
 
-struct err *cache_writer_commit(struct cache_writer *writer)
+struct err *cache_writer_commit(struct cache_writer *writer, uint64_t max_bytes)
 {
 	CLEANUP(free) char *path = entry_path(writer->folder, &writer->header.key);
 
@@ -321,7 +331,7 @@ struct err *cache_writer_commit(struct cache_writer *writer)
 		return err_errno(errno, "rename %s", writer->temporary);
 	free(writer->temporary);
 	writer->temporary = NULL;
-	cache_evict(writer->folder, CACHE_MAX_BYTES);
+	cache_evict(writer->folder, max_bytes);
 	return NULL;
 }
 
@@ -377,7 +387,8 @@ void cache_evict(const char *folder, uint64_t max_bytes)
 		struct stat st;
 		bool is_new = str_starts(entry->d_name, NEW_PREFIX);
 
-		if ((!is_new && !ends_in(entry->d_name, SUFFIX)) ||
+		if ((!is_new && !ends_in(entry->d_name, SUFFIX) &&
+		     !ends_in(entry->d_name, KEPT_SUFFIX)) ||
 		    strlen(entry->d_name) >= sizeof(one.name) ||
 		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(st.st_mode) || st.st_uid != geteuid())

@@ -43,6 +43,9 @@ struct cache_header {
 	uint64_t hash;	/* of those, reply by reply */
 };
 
+/* cache_content() - a hash of all bytes of @fds, -1 among them: none. Errors: ERR_IO. */
+struct err *cache_content(const int *fds, size_t count, uint64_t *ret_hash);
+
 /* cache_key_of() - reads the files to their ends; -1 among @fds: none.
  * @worker_path: NULL as in struct job_options. Errors: ERR_IO. */
 struct err *cache_key_of(const int *fds, size_t count, const char *worker_path,
@@ -66,9 +69,9 @@ struct err *cache_writer_open(const char *folder, const struct cache_key *key,
 			      struct cache_writer **ret_writer);
 /* cache_writer_put() - one reply, in order; what goes wrong shows in commit. */
 void cache_writer_put(struct cache_writer *writer, const struct job_reply *reply);
-/* cache_writer_commit() - rename into place, then evict. The writer is still to be freed.
+/* cache_writer_commit() - rename into place, then evict down to @max_bytes. The writer is still to be freed.
  * Errors: ERR_LIMIT (over CACHE_MAX_ENTRY), ERR_IO, ERR_INVALID (the last is missing). */
-struct err *cache_writer_commit(struct cache_writer *writer);
+struct err *cache_writer_commit(struct cache_writer *writer, uint64_t max_bytes);
 void cache_writer_free(struct cache_writer *writer); /* NULL is fine; drops the rest */
 CLEANUP_DEFINE(cache_writer_free, struct cache_writer *)
 

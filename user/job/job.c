@@ -401,7 +401,7 @@ struct err *job_open(struct job_client *client, const struct job_open *open)
 {
 	struct request request = { .kind = MESSAGE_OPEN, .fds = NO_FDS };
 	const int given[] = { open->main_fd, open->debug_fd, open->alt_fd,
-			      open->kallsyms_fd };
+			      open->kallsyms_fd, open->keeps ? open->pack_fd : -1 };
 	size_t count = 0;
 
 	TRY(check_room(client));
@@ -412,10 +412,15 @@ struct err *job_open(struct job_client *client, const struct job_open *open)
 					.has_main = open->main_fd >= 0,
 					.has_debug = open->debug_fd >= 0,
 					.has_alt = open->alt_fd >= 0,
-					.has_kallsyms = open->kallsyms_fd >= 0 });
-	for (size_t i = 0; i < CHANNEL_MAX_FDS; i++)
+					.has_kallsyms = open->kallsyms_fd >= 0,
+					.keeps = open->keeps,
+					.has_pack = open->keeps && open->pack_fd >= 0 });
+	for (size_t i = 0; i < sizeof(given) / sizeof(*given); i++) {
+		if (given[i] >= 0 && count == CHANNEL_MAX_FDS)
+			return err_new(ERR_INVALID, "too many files of one module");
 		if (given[i] >= 0)
 			request.fds[count++] = given[i];
+	}
 	return start(client, &request, NULL, NULL);
 }
 

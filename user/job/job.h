@@ -111,6 +111,7 @@ struct job_stats { /* of a whole analysis */
 	uint64_t by_verdict[VERDICTS];
 	uint64_t by_verdict_stack[VERDICTS]; /* those relative to the stack frame */
 	uint64_t cpu_ns, peak_bytes;
+	uint64_t units, kept_units; /* answered; of them from an earlier run */
 };
 
 enum job_kind {
@@ -138,6 +139,8 @@ struct job_reply {
 			struct job_answers answers;
 			uint32_t done, total;	/* functions, for progress */
 			struct job_stats stats; /* valid when !more */
+			const void *kept;	/* for kept_take() (job/kept.h) */
+			size_t kept_bytes;
 		} sites;
 		struct {
 			const struct job_insn *data;
@@ -227,6 +230,8 @@ struct job_open {
 	uint64_t module_id;
 	int main_fd, debug_fd, alt_fd, kallsyms_fd;
 	uint64_t slide;
+	bool keeps; /* use and give what can be kept of units; not with all of the above */
+	int pack_fd; /* if so: kept of earlier runs, -1 none */
 };
 struct err *job_open(struct job_client *client, const struct job_open *open);
 

@@ -36,6 +36,8 @@ void message_put_open(struct str *out, const struct message_open *open)
 	wire_put_u8(out, open->has_debug);
 	wire_put_u8(out, open->has_alt);
 	wire_put_u8(out, open->has_kallsyms);
+	wire_put_u8(out, open->has_pack);
+	wire_put_u8(out, open->keeps);
 }
 
 struct err *message_read_open(struct wire *in, struct message_open *ret_open)
@@ -46,6 +48,8 @@ struct err *message_read_open(struct wire *in, struct message_open *ret_open)
 	ret_open->has_debug = wire_u8(in);
 	ret_open->has_alt = wire_u8(in);
 	ret_open->has_kallsyms = wire_u8(in);
+	ret_open->has_pack = wire_u8(in);
+	ret_open->keeps = wire_u8(in);
 	return finish(in, "open");
 }
 
@@ -414,6 +418,8 @@ static void put_stats(struct str *out, const struct job_stats *stats)
 		wire_put_u64(out, stats->by_verdict_stack[i]);
 	wire_put_u64(out, stats->cpu_ns);
 	wire_put_u64(out, stats->peak_bytes);
+	wire_put_u64(out, stats->units);
+	wire_put_u64(out, stats->kept_units);
 }
 
 static void read_stats(struct wire *in, struct job_stats *stats)
@@ -428,6 +434,8 @@ static void read_stats(struct wire *in, struct job_stats *stats)
 		stats->by_verdict_stack[i] = wire_u64(in);
 	stats->cpu_ns = wire_u64(in);
 	stats->peak_bytes = wire_u64(in);
+	stats->units = wire_u64(in);
+	stats->kept_units = wire_u64(in);
 }
 
 static void put_sites_reply(struct str *out, const struct job_reply *reply)
@@ -441,6 +449,7 @@ static void put_sites_reply(struct str *out, const struct job_reply *reply)
 	wire_put_u32(out, reply->sites.done);
 	wire_put_u32(out, reply->sites.total);
 	put_stats(out, &reply->sites.stats);
+	wire_put_bytes(out, reply->sites.kept, reply->sites.kept_bytes);
 }
 
 static void read_sites_reply(struct wire *in, struct arena *arena,
@@ -459,6 +468,7 @@ static void read_sites_reply(struct wire *in, struct arena *arena,
 	reply->sites.done = wire_u32(in);
 	reply->sites.total = wire_u32(in);
 	read_stats(in, &reply->sites.stats);
+	reply->sites.kept = wire_bytes(in, &reply->sites.kept_bytes);
 }
 
 void message_put_reply(struct str *out, const struct job_reply *reply)

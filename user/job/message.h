@@ -52,7 +52,8 @@ struct message_vas {
 
 struct message_open { /* bit set: the descriptor travels, in this order */
 	uint64_t module_id, slide;
-	bool has_main, has_debug, has_alt, has_kallsyms;
+	bool has_main, has_debug, has_alt, has_kallsyms, has_pack;
+	bool keeps;
 };
 
 struct message_fetch {

@@ -162,7 +162,10 @@ const struct result *answer_unit(struct recover *recover, uint32_t unit)
 		return &(*slot)->result;
 	fresh = mem_alloc(sizeof(*fresh));
 	answer_functions(recover, unit, &count);
-	if (!recover->keep || !keep_find(recover->keep, unit, &fresh->result))
+	recover->units++;
+	if (recover->keep && keep_find(recover->keep, unit, &fresh->result))
+		recover->kept_units++;
+	else
 		find_out(recover, unit, &fresh->bytes);
 	/* What we wrote we can read. */
 	if (fresh->bytes.length &&

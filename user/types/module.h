@@ -71,7 +71,8 @@ struct recover {
 	uint32_t *by_unit;		 /* functions, sorted by unit and va */
 	uint32_t *ordinals;		 /* of each function in its unit */
 	struct arena *arena;		 /* field lists given out */
-	struct map *fields;  /* hash of a layout -> struct fact_field pointer */
+	struct map *fields; /* hash of a layout -> struct fact_field pointer */
+	uint64_t units, kept_units;
 	struct keep *keep;   /* NULL: nothing is kept */
 	struct sweep *sweep; /* under way; NULL: none */
 	struct str path, name;

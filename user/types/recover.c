@@ -86,6 +86,12 @@ void recover_keep(struct recover *recover, struct str *pack, uint64_t version,
 	recover->keep = keep_new(recover, pack, version, content);
 }
 
+void recover_units(const struct recover *recover, uint64_t *ret_units, uint64_t *ret_kept)
+{
+	*ret_units = recover->units;
+	*ret_kept = recover->kept_units;
+}
+
 bool recover_kept(struct recover *recover, bool all, size_t limit, struct str *out)
 {
 	if (!recover->keep)
@@ -125,6 +131,28 @@ static void put(struct sweep *sweep, const struct answer *answer)
 		sweep->is_stopped = true;
 }
 
+/* Bytes of the no-op at the begin of @code as compilers fill gaps with: prefixes, then 90,
+ * or 0f 1f with an operand. 0: something else. */
+static size_t filler_bytes(const uint8_t *code, size_t room)
+{
+	static const uint8_t displacements[] = { 0, 1, 4 };
+	size_t at = 0;
+	uint8_t mode, operand;
+
+	while (at < room && (code[at] == 0x66 || code[at] == 0x2e))
+		at++;
+	if (at < room && code[at] == 0x90)
+		return at + 1;
+	if (room - at < 3 || code[at] != 0x0f || code[at + 1] != 0x1f)
+		return 0;
+	mode = code[at + 2] >> 6;
+	operand = code[at + 2] & 7;
+	if (mode == 3 || (!mode && operand >= 4))
+		return 0;
+	at += 3u + (operand == 4) + displacements[mode];
+	return at <= room ? at : 0;
+}
+
 /* Code that no function with debug information covers: still counted. */
 static void sweep_gap(struct sweep *sweep, uint64_t lo, uint64_t hi)
 {
@@ -141,9 +169,11 @@ static void sweep_gap(struct sweep *sweep, uint64_t lo, uint64_t hi)
 	if (room > hi - lo)
 		room = hi - lo;
 	while (room && !sweep->is_stopped) {
-		struct insn insn;
-		size_t used = insn_decode(recover->decoder, bytes, room, lo, &insn);
+		struct insn insn = { .is_counted = false };
+		size_t used = filler_bytes(bytes, room);
 
+		if (!used)
+			used = insn_decode(recover->decoder, bytes, room, lo, &insn);
 		if (insn.is_counted)
 			put(sweep,
 			    &(struct answer){

@@ -55,6 +55,10 @@ void recover_keep(struct recover *recover, struct str *pack, uint64_t version,
  */
 bool recover_kept(struct recover *recover, bool all, size_t limit, struct str *out);
 
+/* recover_units() - compilation units answered so far, and of them those kept. */
+void recover_units(const struct recover *recover, uint64_t *ret_units,
+		   uint64_t *ret_kept);
+
 /**
  * recover_at() - answer one address.
  * @skid: @va is where a clock interrupt landed. The access is the closest memory

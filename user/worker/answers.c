@@ -73,6 +73,9 @@ static void finish_stats(struct batch *batch)
 	struct rusage usage;
 
 	batch->stats.functions = batch->total;
+	if (batch->recover)
+		recover_units(batch->recover, &batch->stats.units,
+			      &batch->stats.kept_units);
 	batch->stats.cpu_ns = sandbox_cpu_ns() - batch->begun_ns;
 	if (getrusage(RUSAGE_SELF, &usage) == 0)
 		batch->stats.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
@@ -115,6 +118,35 @@ static void batch_send(struct batch *batch, bool more)
 	batch->bytes = 0;
 	batch->reply++;
 	batch->sent_ns = sandbox_cpu_ns();
+}
+
+/* What is to be kept goes in replies of its own, before the last one. */
+static void send_kept(struct batch *batch, bool is_whole)
+{
+	while (!batch->err) {
+		struct job_reply reply = { .kind = batch->job->kind, .more = true };
+		CLEANUP(str_fini) struct str kept = { 0 };
+		CLEANUP(str_fini) struct str payload = { 0 };
+
+		if (!recover_kept(batch->recover, is_whole, ANSWERS_KEPT_BYTES, &kept))
+			return;
+		is_whole = false;
+		reply.sites.done = batch->done;
+		reply.sites.total = batch->total;
+		reply.sites.kept = kept.data;
+		reply.sites.kept_bytes = kept.length;
+		message_put_reply(&payload, &reply);
+		struct channel_message message = { .kind = (uint16_t)batch->job->kind,
+						   .more = true,
+						   .job = batch->job->job,
+						   .payload = payload.data,
+						   .bytes = payload.length,
+						   .fds = { -1, -1, -1, -1 } };
+
+		batch->err = channel_put(batch->job->channel, &message);
+		if (!batch->err)
+			batch->err = channel_flush(batch->job->channel, true);
+	}
 }
 
 static struct layout *find_layout(struct batch *batch, const struct answer *answer)
@@ -225,6 +257,7 @@ struct err *answers_module(const struct answers_job *job, struct recover *recove
 
 	if (!err) {
 		batch.done = batch.total;
+		send_kept(&batch, true);
 		batch_send(&batch, false);
 	}
 	batch_fini(&batch);
@@ -255,6 +288,8 @@ struct err *answers_sites(const struct answers_job *job, struct recover *recover
 		add_answer(&batch, &answer, sites->sites[i].skid);
 		batch.done++;
 	}
+	if (recover)
+		send_kept(&batch, false);
 	batch_send(&batch, false);
 	batch_fini(&batch);
 	return batch.err;

@@ -16,8 +16,9 @@
 
 #define ANSWERS_PER_REPLY   4000
 #define ANSWERS_REPLY_BYTES (4 * 1024 * 1024) /* names and fields, roughly */
-#define ANSWERS_MAX_FIELDS  65536	      /* of one type; the rest is left out */
-#define ANSWERS_PROGRESS_NS 250000000ull      /* of CPU between replies */
+#define ANSWERS_KEPT_BYTES  (6 * 1024 * 1024)
+#define ANSWERS_MAX_FIELDS  65536	 /* of one type; the rest is left out */
+#define ANSWERS_PROGRESS_NS 250000000ull /* of CPU between replies */
 
 /* Where the replies of one job go. */
 struct answers_job {

@@ -3,6 +3,7 @@
  * assay-worker --class resolve|analyze|fetch --fd N [--memory BYTES] [--cpu SECONDS]
  * Started by the agent, not by people.
  */
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "core/file.h"
 #include "core/log.h"
+#include "job/cache.h"
 #include "worker/fetch.h"
 #include "worker/sandbox.h"
 #include "worker/serve.h"
@@ -82,6 +84,17 @@ static int report(struct err *err, int status)
 	return status;
 }
 
+/* Of the program itself; 0 when it cannot be read, which then is a version, too. */
+static uint64_t own_version(void)
+{
+	CLEANUP(close) int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	uint64_t version = 0;
+
+	if (fd >= 0)
+		err_free(cache_content(&fd, 1, &version));
+	return version;
+}
+
 int main(int argc, char **argv)
 {
 	struct settings settings = { 0 };
@@ -92,6 +105,8 @@ int main(int argc, char **argv)
 	if (err)
 		return report(err, 2);
 	bool fetches = settings.serve.class == JOB_FETCH;
+
+	settings.serve.version = own_version();
 
 	serve_catch_limits();
 	if (fetches)

@@ -411,7 +411,7 @@ struct err *serve(int fd, const struct serve_options *options)
 
 	last_words.fd = fd;
 	last_words.is_silent = true;
-	server.table = table_new(options->memory_bytes);
+	server.table = table_new(options->memory_bytes, options->version);
 	server.arena = arena_new();
 	struct err *err = send_reply(
 		&server, &(struct channel_message){ .kind = MESSAGE_READY,

@@ -13,6 +13,7 @@ struct serve_options {
 	enum job_class class;
 	uint64_t memory_bytes;
 	uint32_t cpu_seconds; /* per job */
+	uint64_t version;     /* of this program: what is kept bears it */
 };
 
 /* serve_catch_limits() - before the sandbox: the end of a job over its limits is told. */

@@ -5,15 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/map.h"
 #include "core/mem.h"
+#include "core/pack.h"
+#include "job/cache.h"
 
-enum part { PART_MAIN, PART_DEBUG, PART_ALT, PART_KALLSYMS, PARTS };
+enum part { PART_MAIN, PART_DEBUG, PART_ALT, PART_KALLSYMS, PART_PACK, PARTS };
 
 struct module {
 	uint64_t id, used, slide;
 	int fds[PARTS]; /* -1: none */
-	bool has_tried_elf, has_tried_frames;
+	bool has_tried_elf, has_tried_frames, keeps;
+	uint64_t version;
 	struct elf_file *main, *debug, *alt;
 	struct symbols *symbols;
 	struct frame_table *frames;
@@ -24,15 +28,16 @@ struct module {
 
 struct table {
 	struct map *modules; /* id -> struct module * */
-	uint64_t clock, memory_bytes;
+	uint64_t clock, memory_bytes, version;
 };
 
-struct table *table_new(uint64_t memory_bytes)
+struct table *table_new(uint64_t memory_bytes, uint64_t version)
 {
 	struct table *table = mem_alloc(sizeof(*table));
 
 	table->modules = map_new(sizeof(uint64_t), sizeof(struct module *));
 	table->memory_bytes = memory_bytes;
+	table->version = version;
 	return table;
 }
 
@@ -102,7 +107,7 @@ void table_relieve(struct table *table)
 struct err *table_open(struct table *table, const struct message_open *open, int *fds)
 {
 	const bool has[PARTS] = { open->has_main, open->has_debug, open->has_alt,
-				  open->has_kallsyms };
+				  open->has_kallsyms, open->has_pack };
 	int given = 0;
 
 	for (int i = 0; i < PARTS; i++)
@@ -115,6 +120,8 @@ struct err *table_open(struct table *table, const struct message_open *open, int
 
 	module->id = open->module_id;
 	module->slide = open->slide;
+	module->keeps = open->keeps;
+	module->version = table->version;
 	module->used = ++table->clock;
 	given = 0;
 	for (int i = 0; i < PARTS; i++)
@@ -179,6 +186,20 @@ struct err *module_elf(struct module *module, struct module_elf *ret_elf)
 	return NULL;
 }
 
+/* A pack that cannot be read is as good as none. */
+static struct err *start_keeping(struct module *module)
+{
+	struct str pack = { 0 };
+	uint64_t content;
+
+	TRY(cache_content(module->fds, PART_KALLSYMS, &content));
+	if (module->fds[PART_PACK] >= 0)
+		err_free(file_pread(module->fds[PART_PACK], PACK_MAX_BYTES, &pack.data,
+				    &pack.length));
+	recover_keep(module->recover, &pack, module->version, content);
+	return NULL;
+}
+
 struct err *module_recover(struct module *module, struct recover **ret_recover)
 {
 	const struct recover_files files = { module->fds[PART_MAIN],
@@ -188,6 +209,10 @@ struct err *module_recover(struct module *module, struct recover **ret_recover)
 
 	if (!module->recover && !module->recover_err && files.main_fd >= 0)
 		module->recover_err = recover_open(&files, &options, &module->recover);
+	if (module->recover && module->keeps) {
+		module->keeps = false; /* once */
+		err_free(start_keeping(module));
+	}
 	*ret_recover = module->recover;
 	return copy_of(module->recover_err);
 }

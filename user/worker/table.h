@@ -19,8 +19,9 @@
 struct table;
 struct module;
 
-/* table_new() - @memory_bytes: parsed modules are forgotten above half of it. */
-struct table *table_new(uint64_t memory_bytes);
+/* table_new() - @memory_bytes: parsed modules are forgotten above half of it. @version:
+ * of what is kept of units; another version's is not used. */
+struct table *table_new(uint64_t memory_bytes, uint64_t version);
 void table_free(struct table *table); /* NULL is fine */
 CLEANUP_DEFINE(table_free, struct table *)
 

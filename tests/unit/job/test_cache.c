@@ -84,7 +84,7 @@ static void keep(const char *folder, const struct cache_key *as)
 	assert_null(cache_writer_open(folder, as, &writer));
 	cache_writer_put(writer, &first);
 	cache_writer_put(writer, &last);
-	assert_null(cache_writer_commit(writer));
+	assert_null(cache_writer_commit(writer, CACHE_MAX_BYTES));
 }
 
 static bool load(const char *folder, const struct cache_key *as, struct str *out)
@@ -200,7 +200,7 @@ static void an_unfinished_entry_is_none(void **state)
 	(void)state;
 	assert_null(cache_writer_open(folder, &key, &writer));
 	cache_writer_put(writer, &first);
-	struct err *err = cache_writer_commit(writer);
+	struct err *err = cache_writer_commit(writer, CACHE_MAX_BYTES);
 
 	assert_non_null(err);
 	err_free(err);

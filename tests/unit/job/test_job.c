@@ -145,12 +145,12 @@ static void descriptors_stay_with_their_own_messages(void **state)
 		fds[i] = memfd_create("file", MFD_CLOEXEC);
 		assert_int_equal(write(fds[i], &name, 1), 1);
 	}
+	assert_null(job_open(pair.client, &(struct job_open){ 1, fds[0], -1, fds[1], -1,
+							      0, false, -1 }));
 	assert_null(job_open(pair.client,
-			     &(struct job_open){ 1, fds[0], -1, fds[1], -1, 0 }));
-	assert_null(
-		job_open(pair.client, &(struct job_open){ 2, fds[2], -1, -1, -1, 0 }));
-	assert_null(job_open(pair.client,
-			     &(struct job_open){ 3, fds[3], fds[0], fds[1], fds[2], 9 }));
+			     &(struct job_open){ 2, fds[2], -1, -1, -1, 0, false, -1 }));
+	assert_null(job_open(pair.client, &(struct job_open){ 3, fds[3], fds[0], fds[1],
+							      fds[2], 9, false, -1 }));
 	static const char *const want[] = { "ab", "c", "dabc" };
 
 	for (int i = 0; i < 3; i++) {
