@@ -22,10 +22,11 @@
 #include "probe/attach.h"
 #include "probe/plan.h"
 
-#define ROUNDS	  7
-#define HITS	  500
-#define MAX_MAPS  (1024 * 1024)
-#define REG_FIRST 5 /* rdi */
+#define ROUNDS	   7
+#define HITS	   500
+#define WORK_BYTES (48 * 1024) /* as much as the first level of a data cache */
+#define MAX_MAPS   (1024 * 1024)
+#define REG_FIRST  5 /* rdi */
 
 #if defined(__x86_64__)
 void calibrate_emulated(long arg);
@@ -87,15 +88,25 @@ static int by_size(const void *left, const void *right)
 	return a < b ? -1 : a > b;
 }
 
+/* A program does something between two hits, and our code is no longer in the cache. */
+static void use_cache(unsigned char *work)
+{
+	for (size_t i = 0; i < WORK_BYTES; i += 64)
+		((volatile unsigned char *)work)[i]++;
+}
+
 static uint32_t time_calls(probed_fn function)
 {
+	CLEANUP(free) unsigned char *work = mem_alloc(WORK_BYTES);
 	uint64_t rounds[ROUNDS];
 
 	for (int round = 0; round < ROUNDS; round++) {
 		uint64_t begin_ns = cpu_ns();
 
-		for (long i = 0; i < HITS; i++)
+		for (long i = 0; i < HITS; i++) {
+			use_cache(work);
 			function(i);
+		}
 		rounds[round] = cpu_ns() - begin_ns;
 	}
 	qsort(rounds, ROUNDS, sizeof(*rounds), by_size);
@@ -220,7 +231,7 @@ uint32_t calibration_hit_ns(const struct calibration *calibration, unsigned cost
 
 const char *calibrate_kind_name(enum calibrate_kind kind)
 {
-	static const char *const names[] = { "emulated", "stepped", "return" };
+	static const char *const names[] = { "emulated", "stepped", "return", "record" };
 
 	return names[kind];
 }
