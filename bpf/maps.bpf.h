@@ -113,4 +113,18 @@ SHARED struct {
 	__type(value, struct task_request);
 } task_request SEC(".maps");
 
+/* What a task received last from a client: a request that begins was in there. */
+struct received {
+	__u64 source, target, begin, end; /* as in struct abi_message; empty: not known */
+	__u32 taken;			  /* requests that began with it */
+	__u32 family;
+};
+
+SHARED struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct received);
+} received SEC(".maps");
+
 #endif

@@ -51,8 +51,10 @@ static __always_inline void verb_request(struct task_state *state,
 	case ABI_CONN_OWN:
 		serve_key(state, probe);
 		break;
-	case ABI_TASK_DONE:
 	case ABI_CONN_RELEASE:
+		message_forget();
+		/* fall through */
+	case ABI_TASK_DONE:
 		context_set(state, 0, 0);
 		break;
 	}

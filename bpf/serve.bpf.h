@@ -6,6 +6,7 @@
 
 #include "bpf/calls.bpf.h"
 #include "bpf/keys.bpf.h"
+#include "bpf/message.bpf.h"
 
 /* An end without a begin: counted, and told so that the loss stands in its bucket. */
 static __always_inline void no_begin(struct task_state *state)
@@ -84,7 +85,10 @@ __noinline int request_begin(struct task_state *state, const struct abi_probe *p
 	hit->span_id = id;
 	if (!request_open(state, probe, id) && !is_paired(probe))
 		key_put(state, probe, SPACE_REQUEST, id);
-	return request_start(state, probe);
+	request_start(state, probe);
+	if (!hit->parent_id)
+		message_take(id);
+	return 0;
 }
 
 __noinline int request_over(struct task_state *state, const struct abi_probe *probe,

@@ -181,6 +181,18 @@ static struct err *check_loss(struct event *event, const unsigned char *tail)
 	return NULL;
 }
 
+static struct err *check_message(struct event *event, const unsigned char *tail)
+{
+	const struct abi_message *message = &event->message;
+
+	(void)tail;
+	if (message->side < ABI_SENT || message->side > ABI_RECEIVED)
+		return bad(event, "unknown side");
+	if (message->begin >= message->end)
+		return bad(event, "message of no bytes");
+	return NULL;
+}
+
 struct shape {
 	size_t fixed_bytes; /* 0: no such record in this version */
 	tail_bytes_fn tail_bytes;
@@ -199,6 +211,7 @@ static const struct shape shapes[ABI_KINDS] = {
 	[ABI_RESOURCE] = { sizeof(struct abi_resource), resource_tail, check_resource,
 			   put_resource },
 	[ABI_LOSS] = { sizeof(struct abi_loss), no_tail, check_loss, NULL },
+	[ABI_MESSAGE] = { sizeof(struct abi_message), no_tail, check_message, NULL },
 };
 
 static const struct shape *shape_find(uint32_t kind)

@@ -30,6 +30,7 @@ struct event {
 		struct abi_span span;
 		struct abi_resource resource;
 		struct abi_loss loss;
+		struct abi_message message;
 	};
 	const char *path;	    /* MMAP, MODULE: NUL-terminated; "" otherwise */
 	const unsigned char *stack; /* TICK: tick.stack_bytes */

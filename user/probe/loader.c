@@ -149,6 +149,15 @@ static bool kernel_has(const char *function)
 	return has;
 }
 
+/* Without these tracepoints (before linux 6.3) nothing is joined across processes. */
+static void choose_messages(struct assay *skeleton, bool wanted)
+{
+	bool has = wanted && kernel_has("__traceiter_sock_send_length");
+
+	bpf_program__set_autoload(skeleton->progs.message_sent, has);
+	bpf_program__set_autoload(skeleton->progs.message_received, has);
+}
+
 /* The program at uprobes exists twice, because the way to attach it is part of it. */
 static void choose_probe(struct loader *loader, const struct probe_config *config)
 {
@@ -165,6 +174,7 @@ static void choose_probe(struct loader *loader, const struct probe_config *confi
 				  wanted && !loader->is_multi);
 	bpf_program__set_autoload(skeleton->progs.context_fork, wanted);
 	bpf_program__set_autoload(skeleton->progs.context_exit, wanted);
+	choose_messages(skeleton, wanted);
 	if (loader->is_multi)
 		bpf_program__set_expected_attach_type(
 			skeleton->progs.probe_multi,
