@@ -103,8 +103,8 @@ void culprits_outlasting(struct view *view)
 		const struct hold_key *on = key;
 		struct suspect one = { .task = on->task };
 
-		if (on->task->app != view->resource->app ||
-		    on->resource->info.kind != RESOURCE_POOL)
+		if (on->resource->app != view->resource->app ||
+		    on->resource->info.resource_id != view->resource->info.pinned_by)
 			continue;
 		one.value = (double)(view->ledger->now_ns - hold->since_ns) / 1e9;
 		suspects_add(to, &one);

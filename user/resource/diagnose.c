@@ -41,6 +41,8 @@ static const struct rule rules[] = {
 	  trend_lasts, false },
 	{ FAULT_PROVISION, BIT(POOL) | BIT(SLOTS), victims_waiting, culprits_holding,
 	  trend_full, false },
+	{ FAULT_PROVISION, BIT(POOL), victims_stopped, culprits_holding, trend_exhausted,
+	  false },
 	{ FAULT_PROVISION, BIT(POOL) | BIT(SLOTS), victims_refused, culprits_holding,
 	  trend_lasts, false },
 	{ FAULT_POLICY, BIT(CACHE), victims_waiting, culprits_acquiring, trend_scans,
@@ -123,7 +125,7 @@ static bool holds(const struct rule *rule, struct view *view)
 struct found {
 	struct finding finding;
 	const struct resource *resource, *through; /* through: most waits are due to it */
-	bool is_part;
+	bool is_part, is_stop; /* stop: its victims are requests that nobody serves */
 };
 
 static const struct resource *cause_of(const struct view *view)
@@ -163,10 +165,23 @@ static bool examine(const struct ledger *ledger, const struct resource *resource
 			continue;
 		*found = (struct found){ .resource = resource,
 					 .through = cause_of(&view) };
+		found->is_stop = rules[i].victims == victims_stopped;
 		describe(&view, rules[i].class, &found->finding);
 		return true;
 	}
 	return false;
+}
+
+/* One application stands still for one reason: places that are not free come first. */
+static void merge_stops(struct found *found, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < count; j++)
+			if (i != j && found[i].is_stop && found[j].is_stop &&
+			    found[i].finding.app == found[j].finding.app &&
+			    found[j].finding.class == FAULT_STATE &&
+			    found[i].finding.class != FAULT_STATE)
+				found[i].is_part = true;
 }
 
 static void merge_parts(struct found *found, size_t count)
@@ -193,6 +208,7 @@ void diagnose(const struct ledger *ledger, diagnose_fn each, void *ctx)
 	       (resource = map_next(ledger->resources, &pos, NULL)))
 		count += examine(ledger, *resource, &found[count]);
 	merge_parts(found, count);
+	merge_stops(found, count);
 	for (;;) {
 		struct found *best = NULL;
 

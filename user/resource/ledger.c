@@ -285,6 +285,29 @@ static void hold_begin(struct ledger *ledger, const struct hold_key *key, uint8_
 		resource->holders_max = resource->holders_now;
 }
 
+/* Whoever holds the object, since the task that lets go of it does not. */
+static struct task *other_holder(const struct ledger *ledger, struct resource *resource,
+				 uint64_t id)
+{
+	struct object *object = object_find(ledger, resource, id);
+
+	for (unsigned i = 0; object && i < MAX_HOLDERS; i++)
+		if (object->holders[i].task && !object->holders[i].until_ns)
+			return object->holders[i].task;
+	return NULL;
+}
+
+/* One piece is nobody else's: its release was not seen. */
+static void take_from(struct ledger *ledger, const struct hold_key *key, uint64_t now_ns)
+{
+	struct task *other = other_holder(ledger, key->resource, key->object);
+	struct hold_key old = { key->resource, key->object, other };
+
+	if (key->resource->info.kind == RESOURCE_POOL && other && other != key->task &&
+	    map_find(ledger->holds, &old))
+		hold_end(ledger, &old, now_ns);
+}
+
 static void acquire(struct ledger *ledger, struct resource *resource, struct task *task,
 		    const struct abi_resource *record)
 {
@@ -306,6 +329,9 @@ static void acquire(struct ledger *ledger, struct resource *resource, struct tas
 	struct hold *hold = map_put(ledger->holds, &key, &is_new);
 
 	if (is_new)
+		take_from(ledger, &key, now_ns);
+	hold = map_put(ledger->holds, &key, NULL); /* it may have moved */
+	if (is_new)
 		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode, false };
 	hold->amount += (double)record->amount;
 	hold->count++;
@@ -322,18 +348,6 @@ static void acquire(struct ledger *ledger, struct resource *resource, struct tas
 		cell->acquired += (double)record->amount;
 		cell->last_ns = now_ns;
 	}
-}
-
-/* Whoever holds the object, since the task that lets go of it does not. */
-static struct task *other_holder(const struct ledger *ledger, struct resource *resource,
-				 uint64_t id)
-{
-	struct object *object = object_find(ledger, resource, id);
-
-	for (unsigned i = 0; object && i < MAX_HOLDERS; i++)
-		if (object->holders[i].task && !object->holders[i].until_ns)
-			return object->holders[i].task;
-	return NULL;
 }
 
 static void count_release(struct ledger *ledger, struct resource *resource,
@@ -677,6 +691,15 @@ static bool is_of_resource(const struct resource *resource, uint64_t resource_id
 	return resource->info.resource_id == resource_id;
 }
 
+/*
+ * Pieces of a pool are known by their address: if one is given back unseen, it is seen
+ * when somebody else gets it. And a gauge is right as it is.
+ */
+static bool outlasts(const struct hold *hold, const struct resource *resource)
+{
+	return hold->is_gauge || resource->info.kind == RESOURCE_POOL;
+}
+
 static void forget_open(struct ledger *ledger, uint64_t resource_id, uint64_t now_ns)
 {
 	VEC(struct hold_key) held = { 0 };
@@ -696,7 +719,7 @@ static void forget_open(struct ledger *ledger, uint64_t resource_id, uint64_t no
 	}
 	pos = 0;
 	while ((hold = map_next(ledger->holds, &pos, &key)))
-		if (!hold->is_gauge &&
+		if (!outlasts(hold, ((const struct hold_key *)key)->resource) &&
 		    is_of_resource(((const struct hold_key *)key)->resource, resource_id))
 			vec_push(&held, *(const struct hold_key *)key);
 	vec_each(&held, one)

@@ -67,6 +67,19 @@ bool trend_full(struct view *view)
 	return trend_lasts(view) && capacity > 1 && resource->holders_now >= capacity;
 }
 
+/* Everything is taken, and nobody has given anything back for a while. */
+bool trend_exhausted(struct view *view)
+{
+	const struct resource *resource = view->resource;
+	uint64_t capacity = resource->info.capacity ?: resource->holders_max;
+	uint32_t given = 0;
+
+	for (unsigned i = 1; i < view->window; i++)
+		given += resource->past[bucket_back(view->ledger, i)].releases;
+	view->since_ns = view->ledger->bucket_ns - view->window * LEDGER_BUCKET_NS;
+	return !given && capacity > 1 && resource->holders_now >= capacity;
+}
+
 static double least_of(const struct resource *resource)
 {
 	return *resource->info.unit && resource->info.unit[0] == 'b' ? BYTES_LEAST

@@ -60,6 +60,7 @@ bool trend_hoards(struct view *view);
 bool trend_pinned(struct view *view);
 bool trend_owned(struct view *view);
 bool trend_scans(struct view *view);
+bool trend_exhausted(struct view *view);
 bool trend_stale(struct view *view);
 bool trend_any(struct view *view);
 
