@@ -61,8 +61,8 @@ int main(int argc, char **argv)
 	getrusage(RUSAGE_SELF, &usage);
 
 	/* a scalar or a byte buffer is typed, too; a spill or a constant is nobody's */
-	size_t open_count = all - by_verdict[VERDICT_STACK] - by_verdict[VERDICT_CANARY] -
-			    by_verdict[VERDICT_CONSTANT];
+	size_t open_count = all - by_verdict[VERDICT_STACK] - by_verdict[VERDICT_SPILL] -
+			    by_verdict[VERDICT_CANARY] - by_verdict[VERDICT_CONSTANT];
 	size_t typed = claims + by_verdict[VERDICT_NOT_STRUCT];
 
 	fprintf(stderr,

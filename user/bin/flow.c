@@ -41,6 +41,7 @@ void flow_free(struct flow *flow)
 	vec_fini(&flow->terms);
 	vec_fini(&flow->accesses);
 	vec_fini(&flow->stores);
+	vec_fini(&flow->narrow);
 	vec_fini(&flow->calls);
 	vec_fini(&flow->compares);
 	vec_fini(&flow->returns);
@@ -342,6 +343,8 @@ static void settle_all(struct flow *flow)
 	}
 	vec_each(&flow->stores, store)
 		store->value = follow(impl, store->value);
+	vec_each(&flow->narrow, narrow)
+		narrow->value = follow(impl, narrow->value);
 	vec_each(&flow->calls, call) {
 		for (uint32_t i = 0; i < call->arg_count; i++)
 			call->args[i] = follow(impl, call->args[i]);
@@ -368,6 +371,7 @@ static void reset(struct flow *flow, const struct flow_input *input)
 	vec_clear(&flow->terms);
 	vec_clear(&flow->accesses);
 	vec_clear(&flow->stores);
+	vec_clear(&flow->narrow);
 	vec_clear(&flow->calls);
 	vec_clear(&flow->compares);
 	vec_clear(&flow->returns);

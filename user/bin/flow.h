@@ -91,6 +91,12 @@ struct flow_store {
 	struct flow_ref value; /* 8 bytes */
 };
 
+/* Less than 8 bytes of a register written to the frame. */
+struct flow_narrow {
+	uint32_t access;
+	struct flow_ref value;
+};
+
 struct flow_call {
 	uint32_t insn, node; /* node: FLOW_NONE for a tail call */
 	uint32_t arg_count;
@@ -114,6 +120,7 @@ struct flow {
 	VEC(struct flow_term) terms;
 	VEC(struct flow_access) accesses; /* in order of instructions */
 	VEC(struct flow_store) stores;
+	VEC(struct flow_narrow) narrow;
 	VEC(struct flow_call) calls;
 	VEC(struct flow_pair) compares; /* equality or order of two 64-bit values */
 	VEC(struct flow_pair) returns;	/* a: the value returned */

@@ -218,6 +218,17 @@ static void do_clobber(struct flow *flow, const struct insn *insn)
 		kill_slots(flow, last_access(flow));
 }
 
+static void note_narrow(struct flow *flow, const struct insn_arg *from, unsigned bytes)
+{
+	int64_t offset;
+
+	if (bytes < 8 && is_register(from) && !from->is_high &&
+	    frame_offset(last_access(flow), &offset))
+		vec_push(&flow->narrow,
+			 ((struct flow_narrow){ (uint32_t)flow->accesses.count - 1,
+						flow_get(flow, from->reg) }));
+}
+
 static void do_move(struct flow *flow, const struct insn *insn)
 {
 	const struct insn_arg *to = &insn->args[0], *from = &insn->args[1];
@@ -228,6 +239,7 @@ static void do_move(struct flow *flow, const struct insn *insn)
 						   : from->bytes;
 
 	if (to->kind == INSN_MEM) {
+		note_narrow(flow, from, bytes);
 		store(flow, bytes == 8 ? value_of(flow, from) : NULL_REF, bytes);
 		return;
 	}

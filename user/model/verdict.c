@@ -28,6 +28,7 @@ static const struct {
 	[VERDICT_NO_MEMORY] = { "no-memory", "the instruction accesses no memory" },
 	[VERDICT_SKID] = { "skid", "the access before the sample is not unique" },
 	[VERDICT_LIMIT] = { "limit", "the function exceeds a limit of the analyser" },
+	[VERDICT_SPILL] = { "spill", "a spill slot that holds a value of known type" },
 };
 
 const char *verdict_name(enum verdict verdict)

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Bumped when answers change: older ones are asked for again. */
-#define ANALYSER_VERSION 1
+#define ANALYSER_VERSION 2
 
 enum verdict {
 	VERDICT_NONE, /* not analysed */
@@ -40,6 +40,7 @@ enum verdict {
 	VERDICT_NO_MEMORY,    /* not a memory instruction */
 	VERDICT_SKID,  /* the sample's instruction has no unique predecessor access */
 	VERDICT_LIMIT, /* the function exceeds a limit of the analyser */
+	VERDICT_SPILL, /* a spill slot, and the type of the value in it is known */
 	VERDICTS,
 };
 
@@ -65,7 +66,8 @@ struct answer {
 	const char *type;      /* "struct robj", "" for an abstention; never NULL */
 	uint64_t type_bytes;   /* size of @type */
 	int64_t offset;	       /* in the outermost known object */
-	const char *path;      /* field path: "a.b[].c"; "" unknown */
+	const char *path;      /* field path: "a.b[].c"; of a spill what the slot
+				  holds: "struct robj *"; "" unknown */
 	uint64_t field_offset; /* offset of the named leaf field in @type */
 	uint64_t field_bytes;  /* its size */
 	double confidence;     /* calibrated on labelled truth; 0 for an abstention */

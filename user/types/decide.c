@@ -8,6 +8,7 @@
  */
 #include "types/around.h"
 #include "types/facts.h"
+#include "types/spill.h"
 
 #include <string.h>
 
@@ -521,4 +522,5 @@ void facts_decide(struct facts *facts)
 		}
 		vec_push(&code->decisions, decision);
 	}
+	spill_decide(facts);
 }

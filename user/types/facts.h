@@ -88,7 +88,8 @@ struct facts {
 	struct clue_set *sets; /* by node */
 	struct dwarf_proto proto;
 	VEC(struct attached) attached;
-	VEC(struct direct) direct; /* in order of accesses */
+	VEC(struct attached) named; /* variables that are no pointers; sorted by node */
+	VEC(struct direct) direct;  /* in order of accesses */
 	VEC(struct frame_object) frame_objects;
 	VEC(struct touched) touched; /* sorted by node */
 	VEC(struct asked) asked;

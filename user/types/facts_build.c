@@ -19,12 +19,14 @@ static void attach(struct facts *facts, const struct dwarf_var *var)
 	const struct dtype *type = dtype_get(types, var->type);
 	int64_t offset;
 	uint32_t pointee = seed_pointee(types, var, &offset);
+	bool is_scalar = (type->kind == DTYPE_BASE || type->kind == DTYPE_ENUM) &&
+			 var->where == DWARF_IN_REGISTER && !var->piece_bytes;
 
 	if (pointee)
 		vec_push(&facts->attached, ((struct attached){ ref, offset, pointee }));
-	else if ((type->kind == DTYPE_BASE || type->kind == DTYPE_ENUM) &&
-		 type->bytes < 8 && var->where == DWARF_IN_REGISTER &&
-		 !var->piece_bytes && !ref.delta && ref.node > 1)
+	else if (is_scalar && ref.node > 1)
+		vec_push(&facts->named, ((struct attached){ ref, 0, var->type }));
+	if (is_scalar && type->bytes < 8 && !ref.delta && ref.node > 1)
 		facts->flow->nodes.data[ref.node].is_int = true;
 }
 
@@ -269,6 +271,7 @@ static void clear(struct facts *facts)
 	facts->frames = NULL;
 	arena_reset(facts->arena);
 	vec_clear(&facts->attached);
+	vec_clear(&facts->named);
 	vec_clear(&facts->direct);
 	vec_clear(&facts->frame_objects);
 	vec_clear(&facts->touched);
@@ -292,6 +295,7 @@ void facts_free(struct facts *facts)
 		return;
 	clear(facts);
 	vec_fini(&facts->attached);
+	vec_fini(&facts->named);
 	vec_fini(&facts->direct);
 	vec_fini(&facts->frame_objects);
 	vec_fini(&facts->touched);

@@ -10,6 +10,7 @@
 
 #include "core/intern.h"
 #include "core/mem.h"
+#include "types/spill.h"
 
 struct place_key {
 	int64_t offset;
@@ -127,6 +128,26 @@ static uint32_t put_place(struct result_writer *writer, struct recover *recover,
 	return (uint32_t)writer->places.count - 1;
 }
 
+/* What a spill slot holds: a place without a type. */
+static uint32_t put_value(struct result_writer *writer, struct recover *recover,
+			  const struct decision *decision)
+{
+	/* no access has this width */
+	struct place_key key = { decision->offset, decision->type, UINT32_MAX };
+	bool is_new;
+	uint32_t *slot = map_put(writer->placed, &key, &is_new);
+
+	if (!is_new)
+		return *slot;
+	str_clear(&recover->path);
+	spill_text(recover, decision, &recover->path);
+	*slot = (uint32_t)writer->places.count;
+	vec_push(&writer->places,
+		 ((struct result_place){
+			 .path = put_text(writer, str_text(&recover->path)) }));
+	return *slot;
+}
+
 static void put_record(struct result_writer *writer, struct recover *recover,
 		       const struct decision *decision)
 {
@@ -147,6 +168,8 @@ static void put_record(struct result_writer *writer, struct recover *recover,
 	if (verdict_is_claim(decision->verdict)) {
 		record.confidence = decision->confidence;
 		record.place = put_place(writer, recover, decision);
+	} else if (decision->verdict == VERDICT_SPILL) {
+		record.place = put_value(writer, recover, decision);
 	}
 	vec_push(&writer->records, record);
 }
@@ -245,7 +268,8 @@ static bool check_records(const struct result *result)
 	for (uint32_t i = 0; i < head->records; i++)
 		if (result->records[i].place >= head->places ||
 		    result->records[i].verdict >= VERDICTS ||
-		    verdict_is_claim(result->records[i].verdict) !=
+		    (verdict_is_claim(result->records[i].verdict) ||
+		     result->records[i].verdict == VERDICT_SPILL) !=
 			    !!result->records[i].place)
 			return false;
 	return true;
