@@ -20,6 +20,7 @@
 #include "core/str.h"
 #include "core/vec.h"
 #include "job/cache.h"
+#include "job/kept.h"
 
 #define ANALYZE_STEP_MS	 200
 #define ANALYZE_ID	 1 /* the only module of our worker */
@@ -36,6 +37,8 @@ static const struct option_spec options[] = {
 	{ "limit", 'n', OPTION_NUMBER, "N", "types in the table; 20, and 0 for all", 0,
 	  0 },
 	{ "no-cache", 0, OPTION_FLAG, NULL, "analyse anew, and keep nothing", 0, 0 },
+	{ "cache-size", 0, OPTION_NUMBER, "MB",
+	  "what may be kept of all files together; 2048", 1, 1 << 20 },
 	{ 0 },
 };
 
@@ -54,6 +57,7 @@ struct analysis {
 	struct analyze_db *db;	     /* NULL: not stored */
 	struct job_stats stats;
 	struct cache_writer *writer; /* NULL: the answers are not kept */
+	struct kept *kept;	     /* of compilation units; NULL: likewise */
 	bool is_cached;		     /* they come from an earlier run */
 	bool lines;		     /* print every answer */
 	bool done;
@@ -119,8 +123,15 @@ static void take_answers(void *ctx, struct err *err, const struct job_reply *rep
 	}
 	const struct job_answers *answers = &reply->sites.answers;
 
-	if (analysis->writer)
-		cache_writer_put(analysis->writer, reply);
+	if (analysis->kept)
+		kept_take(analysis->kept, reply);
+	if (analysis->writer) {
+		struct job_reply answer = *reply;
+
+		answer.sites.kept = NULL;
+		answer.sites.kept_bytes = 0;
+		cache_writer_put(analysis->writer, &answer);
+	}
 	if (analysis->db)
 		analyze_db_put(analysis->db, answers);
 	for (size_t i = 0; i < answers->answer_count; i++) {
@@ -144,6 +155,8 @@ static struct err *analyze_shares(struct analysis *analysis, struct job_client *
 		.files = files,
 		.module_id = ANALYZE_ID,
 		.count = (uint32_t)option_number(&analysis->cli->options, "jobs", 1),
+		.keeps = analysis->kept,
+		.pack_fd = analysis->kept ? kept_fd(analysis->kept) : -1,
 		.file = &analysis->cli->out.file,
 		.done = take_answers,
 		.ctx = analysis,
@@ -159,7 +172,10 @@ static struct err *analyze(struct analysis *analysis, struct job_client *worker,
 				 .main_fd = files->main_fd,
 				 .debug_fd = files->debug_fd,
 				 .alt_fd = files->alt_fd,
-				 .kallsyms_fd = -1 };
+				 .kallsyms_fd = -1,
+				 .keeps = analysis->kept,
+				 .pack_fd =
+					 analysis->kept ? kept_fd(analysis->kept) : -1 };
 
 	TRY(job_open(worker, &open));
 	progress_begin(&analysis->progress, "analysing", analysis->cli->quiet);
@@ -193,9 +209,33 @@ static void no_cache(struct analysis *analysis, struct err *err)
 	err_free(err);
 }
 
-/* From the cache, or from the worker and into the cache. */
+/* From the worker, with what is kept of units, and into both. */
+static struct err *analyze_anew(struct analysis *analysis, struct job_client *worker,
+				const struct modfiles *files, const char *folder,
+				const char *path)
+{
+	CLEANUP(free) char *real = realpath(path, NULL);
+	CLEANUP(kept_free)
+	struct kept *kept = kept_open(folder, real ? real : path, files->main_fd);
+	uint64_t room = option_number(&analysis->cli->options, "cache-size",
+				      CACHE_MAX_BYTES >> 20)
+			<< 20;
+	struct err *err;
+
+	analysis->kept = kept;
+	err = analyze(analysis, worker, files);
+	analysis->kept = NULL;
+	if (err)
+		return err;
+	no_cache(analysis, kept_save(kept, true, room));
+	if (analysis->writer)
+		no_cache(analysis, cache_writer_commit(analysis->writer, room));
+	return NULL;
+}
+
+/* From the cache, or from the worker. */
 static struct err *analyze_cached(struct analysis *analysis, struct job_client *worker,
-				  const struct modfiles *files)
+				  const struct modfiles *files, const char *path)
 {
 	const int fds[] = { files->main_fd, files->debug_fd, files->alt_fd };
 	CLEANUP(free) char *folder = cache_folder();
@@ -203,9 +243,7 @@ static struct err *analyze_cached(struct analysis *analysis, struct job_client *
 	struct cache_key key;
 	struct err *err = NULL;
 
-	/* Several workers answer out of order: such answers are not kept. */
-	if (!folder || option_given(&analysis->cli->options, "no-cache") ||
-	    option_number(&analysis->cli->options, "jobs", 1) > 1)
+	if (!folder || option_given(&analysis->cli->options, "no-cache"))
 		return analyze(analysis, worker, files);
 	err = cache_key_of(fds, 3, NULL, &key);
 	if (!err) {
@@ -214,14 +252,14 @@ static struct err *analyze_cached(struct analysis *analysis, struct job_client *
 			       &analysis->is_cached));
 		if (analysis->is_cached)
 			return NULL;
-		err = cache_writer_open(folder, &key, &writer);
+		/* Several workers answer out of order: such a reply is not kept. */
+		if (option_number(&analysis->cli->options, "jobs", 1) == 1)
+			err = cache_writer_open(folder, &key, &writer);
 	}
 	no_cache(analysis, err);
 	analysis->writer = writer;
-	err = analyze(analysis, worker, files);
+	err = analyze_anew(analysis, worker, files, folder, path);
 	analysis->writer = NULL;
-	if (!err && writer)
-		no_cache(analysis, cache_writer_commit(writer));
 	return err;
 }
 
@@ -340,13 +378,20 @@ static void put_totals(struct output *out, const struct analysis *analysis,
 		    "Scalars and buffers counted too, %s are typed; %s are spills of "
 		    "values whose type is known; together %s.",
 		    typed, spilled, known);
-	output_note(out,
-		    analysis->is_cached
-			    ? "Kept answers of an earlier run; CPU and memory are that "
-			      "run's. --no-cache analyses anew."
-			    : "Analysed now; no kept answers were used.");
+	if (analysis->is_cached)
+		output_note(out,
+			    "Kept answers of an earlier run; CPU and memory are that "
+			    "run's. --no-cache analyses anew.");
+	else if (analysis->stats.kept_units)
+		output_note(out,
+			    "Analysed now, but for %" PRIu64 " of %" PRIu64
+			    " compilation units, whose kept answers still hold. "
+			    "--no-cache analyses them anew.",
+			    analysis->stats.kept_units, analysis->stats.units);
+	else
+		output_note(out, "Analysed now; no kept answers were used.");
 	output_value(out, "totals",
-		     json_pack("{sIsIsIsIsIsIsIsfsfsIsIsb}", "functions",
+		     json_pack("{sIsIsIsIsIsIsIsfsfsIsIsIsIsb}", "functions",
 			       (json_int_t)analysis->stats.functions, "instructions",
 			       (json_int_t)analysis->stats.instructions,
 			       "memory_instructions", (json_int_t)total, "stack",
@@ -354,7 +399,9 @@ static void put_totals(struct output *out, const struct analysis *analysis,
 			       (json_int_t)scalars, "spills", (json_int_t)spills,
 			       "share_of_all", all, "share_of_non_stack", non_stack,
 			       "cpu_ns", (json_int_t)analysis->stats.cpu_ns, "peak_bytes",
-			       (json_int_t)analysis->stats.peak_bytes, "is_cached",
+			       (json_int_t)analysis->stats.peak_bytes, "units",
+			       (json_int_t)analysis->stats.units, "kept_units",
+			       (json_int_t)analysis->stats.kept_units, "is_cached",
 			       analysis->is_cached));
 }
 
@@ -422,7 +469,7 @@ static struct err *run_analyze(struct cli *cli)
 		TRY(analyze_db_open(option_text(&cli->options, "db", NULL), path, &files,
 				    &db));
 	analysis.db = db;
-	TRY(err_wrap(analyze_cached(&analysis, worker, &files), "%s", path));
+	TRY(err_wrap(analyze_cached(&analysis, worker, &files, path), "%s", path));
 	if (db)
 		TRY(analyze_db_close(db));
 	if (lines)
@@ -446,8 +493,14 @@ const struct cmd cmd_analyze = {
 		"those that are not relative to the stack frame. --db stores answers, types "
 		"and fields of the whole file, for assay layout and for SQL.\n\n"
 		"Answers are kept in $XDG_CACHE_HOME/assay, ~/.cache/assay or, for root, "
-		"/var/cache/assay (2 GB, least recently used go first), and used again for "
-		"the same file, the same debug information and the same analyser.",
+		"/var/cache/assay (2 GB, or --cache-size; least recently used go first), and "
+		"used again for the same file, the same debug information and the same "
+		"analyser. When a file was built anew, only those compilation units are "
+		"analysed that changed: their debug information, their code apart from "
+		"addresses, or the prototypes, variables and structs of other units that "
+		"they depend on. The answers are those of an analysis from nothing; what is "
+		"kept is checked, and found out again when it is damaged. Units that refer "
+		"to others (link-time optimisation, dwz) are kept for the same file only.",
 	.groups = CMD_OUTPUT,
 	.options = options,
 	.min_args = 1,
