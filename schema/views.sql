@@ -438,10 +438,12 @@ ORDER BY hit.cpu_ns DESC;
 -- v_span: some requests one by one
 --   run_id           which run
 --   span_id          which request or call
---   parent_id        the request on whose behalf; 0 none
+--   trace_id         span_id of the request with which it all began
+--   parent_id        the request on whose behalf, also in another process; 0 none
 --   process_id       which process
 --   pid              its number
 --   process          its command name
+--   service          unit or container it belongs to, else its program
 --   tid              thread that saw the end
 --   framework        spec that named it
 --   method           kind of request
@@ -453,7 +455,10 @@ ORDER BY hit.cpu_ns DESC;
 --   weight           how many like it this one stands for
 --   flags            enum abi_hit_flags of bpf/abi.h
 CREATE VIEW v_span AS
-SELECT s.run_id, s.span_id, s.parent_id, s.process_id, p.pid, p.comm AS process, s.tid,
+SELECT s.run_id, s.span_id, s.trace_id, s.parent_id, s.process_id, p.pid,
+	p.comm AS process, coalesce(nullif(p.service, ''),
+		nullif(replace(p.exe, rtrim(p.exe, replace(p.exe, '/', '')), ''), ''),
+		p.comm, '') AS service, s.tid,
 	coalesce(m.framework, '') AS framework, coalesce(m.name, '') AS method,
 	CASE s.kind WHEN 1 THEN 'served' WHEN 2 THEN 'client' ELSE 'batch' END AS kind,
 	s.begin_at_ns, s.duration_ns, s.cpu_ns,

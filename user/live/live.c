@@ -41,6 +41,7 @@ struct live *live_new(const struct live_config *config, struct sink *sink,
 	live->kernel = kernel_new();
 	live->aggregate = aggregate_new(&live->config, sink, LIVE_MAX_AGGREGATES);
 	live->losses = losses_new(&live->config, sink);
+	live->methods = methods_new(sink, config->hash_names);
 	live->spans = spans_new();
 	live->modules_put = map_new(sizeof(uint64_t), 1);
 	return live;
@@ -57,6 +58,7 @@ void live_free(struct live *live)
 	kernel_free(live->kernel);
 	aggregate_free(live->aggregate);
 	losses_free(live->losses);
+	methods_free(live->methods);
 	spans_free(live->spans);
 	map_free(live->modules_put);
 	free(live);
@@ -464,19 +466,28 @@ static void on_access(struct live *live, const struct event *event)
 	sample_feed(live, event);
 }
 
+/* Its method travels on with it, to who unwinds: from here on as it is stored. */
 static void on_tick(struct live *live, const struct event *event)
 {
 	revive(live, event, !(event->tick.flags & ABI_TICK_KERNEL));
-	tick_feed(live, event);
+	if (!event->head.method_id) {
+		tick_feed(live, event);
+		return;
+	}
+	struct event stored = *event;
+
+	stored.head.method_id = methods_kind(live->methods, event->head.method_id);
+	tick_feed(live, &stored);
 }
 
 void live_feed(struct live *live, const struct event *event)
 {
 	static void (*const handlers[ABI_KINDS])(struct live *, const struct event *) = {
-		[ABI_TASK] = on_task,	  [ABI_MMAP] = on_mmap,
-		[ABI_MODULE] = on_module, [ABI_ACCESS] = on_access,
-		[ABI_TICK] = on_tick,	  [ABI_SPAN] = span_feed,
-		[ABI_LOSS] = on_loss,	  [ABI_RESOURCE] = resource_feed,
+		[ABI_TASK] = on_task,	      [ABI_MMAP] = on_mmap,
+		[ABI_MODULE] = on_module,     [ABI_ACCESS] = on_access,
+		[ABI_TICK] = on_tick,	      [ABI_SPAN] = span_feed,
+		[ABI_LOSS] = on_loss,	      [ABI_RESOURCE] = resource_feed,
+		[ABI_MESSAGE] = message_feed,
 	};
 	uint32_t kind = event->head.kind;
 	bool is_observed = kind == ABI_TASK || kind == ABI_SPAN || kind == ABI_RESOURCE;

@@ -86,6 +86,7 @@ struct live_ops {
 struct live_config {
 	uint64_t run_id, boot_id;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	bool hash_names;	    /* of requests: store no text, only its hash */
 };
 
 struct live *live_new(const struct live_config *config, struct sink *sink,

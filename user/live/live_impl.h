@@ -9,6 +9,7 @@
 #include "live/kernel.h"
 #include "live/live.h"
 #include "live/losses.h"
+#include "live/method.h"
 #include "live/module.h"
 #include "live/task.h"
 
@@ -29,6 +30,7 @@ struct live {
 	struct kernel *kernel;
 	struct aggregate *aggregate;
 	struct losses *losses;
+	struct methods *methods;
 	struct spans *spans;
 	struct map *modules_put;     /* module ids whose FACT_MODULE was put */
 	VEC(struct sample) unmapped; /* wait for a process or a mapping */
@@ -65,6 +67,7 @@ struct spans *spans_new(void);
 void spans_free(struct spans *spans); /* NULL is fine */
 void span_feed(struct live *live, const struct event *event);
 void resource_feed(struct live *live, const struct event *event);
+void message_feed(struct live *live, const struct event *event);
 void span_flush(struct live *live, uint64_t now_ns, uint64_t before_bucket_ns);
 
 /* tick.c */

@@ -104,7 +104,7 @@ void sample_feed(struct live *live, const struct event *event)
 	struct sample sample = {
 		.time_ns = access->head.time_ns,
 		.place = access->ip,
-		.method_id = access->head.method_id,
+		.method_id = methods_kind(live->methods, access->head.method_id),
 		.period = access->period,
 		.weight = access->weight,
 		.data_src = access->data_src,

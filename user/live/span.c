@@ -12,12 +12,17 @@
 #include <string.h>
 
 #include "core/map.h"
+#include "cost/join.h"
 
 #define MAX_CELLS    65536
-#define MAX_METHODS  4096 /* names of requests; all others are one */
 #define MAX_LATE     65536
 #define LATE_NS	     10000000000ull /* how long late work is waited for */
-#define SPANS_WANTED 200.0	    /* per bucket */
+#define JOIN_NS	     1000000000ull  /* ... and a send that asked for it */
+#define OPEN_NS	     60000000000ull /* how long a request is remembered */
+#define MAX_OPEN     131072
+#define MAX_DEPTH    64
+#define KEPT_BUCKETS 64
+#define SPANS_WANTED 200.0 /* per bucket */
 
 struct request_key {
 	uint64_t bucket_ns, process_id, method_id, kind;
@@ -26,16 +31,31 @@ struct request_key {
 struct late {
 	struct fact_span span;
 	uint64_t time_ns;
-	double weight; /* of the request */
+	double weight;	/* of the request */
+	bool is_closed; /* waits only for who asked for it */
+};
+
+struct open_span {
+	uint64_t parent_id, begin_ns;
+	uint64_t seen_ns; /* its begin, or its end */
+	struct message message;
+	bool has_message;
+};
+
+struct kept {
+	uint64_t bucket_ns;
+	double keep;
 };
 
 struct spans {
-	struct map *cells;   /* request_key -> fact_request */
-	struct map *methods; /* method_id -> nothing */
-	struct map *late;    /* span_id -> struct late */
-	uint64_t bucket_ns;  /* the one in which spans are counted */
-	uint64_t ended;	     /* in it */
-	double keep;	     /* the share of spans that is kept now */
+	struct map *cells; /* request_key -> fact_request */
+	struct map *late;  /* span_id -> struct late */
+	struct map *open;  /* span_id -> struct open_span */
+	struct join *join;
+	struct kept kept[KEPT_BUCKETS];
+	uint64_t bucket_ns; /* the one in which spans are counted */
+	uint64_t ended;	    /* in it */
+	double keep;	    /* the share of spans that is kept now */
 };
 
 struct spans *spans_new(void)
@@ -43,7 +63,8 @@ struct spans *spans_new(void)
 	struct spans *spans = mem_alloc(sizeof(*spans));
 
 	spans->cells = map_new(sizeof(struct request_key), sizeof(struct fact_request));
-	spans->methods = map_new(sizeof(uint64_t), 1);
+	spans->open = map_new(sizeof(uint64_t), sizeof(struct open_span));
+	spans->join = join_new(0);
 	spans->late = map_new(sizeof(uint64_t), sizeof(struct late));
 	spans->keep = 1;
 	return spans;
@@ -54,59 +75,85 @@ void spans_free(struct spans *spans)
 	if (!spans)
 		return;
 	map_free(spans->cells);
-	map_free(spans->methods);
+	map_free(spans->open);
+	join_free(spans->join);
 	map_free(spans->late);
 	free(spans);
 }
 
-/* Methods. */
+/*
+ * Traces. A request is remembered from its begin until a while after its end, with what
+ * it began with; its parent is looked up late, since a send may become known only after
+ * what it sent was served.
+ */
 
-static void put_method(struct live *live, uint64_t method_id, const char *framework,
-		       const char *name)
+static struct open_span *open_of(struct spans *spans, uint64_t span_id)
 {
-	struct fact fact = { .kind = FACT_METHOD };
-
-	fact.method = (struct fact_method){ method_id, framework, name };
-	sink_put(live->sink, &fact);
+	return span_id ? map_find(spans->open, &span_id) : NULL;
 }
 
-static uint64_t other_method(void)
-{
-	return hash_text("(other)", 0);
-}
-
-/* The application's bytes as text: what is no printable ASCII becomes a dot. */
-static void put_named(struct live *live, const struct abi_span *span, const char *name)
-{
-	const char *framework =
-		live->ops.framework ? live->ops.framework(live->ctx, span->slot) : "";
-	char text[ABI_NAME_MAX + 1];
-
-	for (size_t i = 0; i < span->name_bytes; i++)
-		text[i] = name[i] >= ' ' && name[i] < 0x7f ? name[i] : '.';
-	text[span->name_bytes] = 0;
-	put_method(live, span->name_id, framework, text);
-}
-
-/* The method that @id is counted under. */
-static uint64_t method_of(const struct spans *spans, uint64_t id)
-{
-	return !id || map_find(spans->methods, &id) ? id : other_method();
-}
-
-static void learn_method(struct live *live, const struct abi_span *span, const char *name)
+static void on_begin(struct live *live, const struct abi_span *span)
 {
 	struct spans *spans = live->spans;
 
-	if (!span->name_id || map_find(spans->methods, &span->name_id))
+	if (!span->span_id || map_count(spans->open) >= MAX_OPEN)
 		return;
-	if (map_count(spans->methods) >= MAX_METHODS) {
-		put_method(live, other_method(), "", "(other)");
-		return;
+	struct open_span *open = map_put(spans->open, &span->span_id, NULL);
+
+	open->parent_id = span->parent_id;
+	open->begin_ns = span->head.time_ns;
+	open->seen_ns = span->head.time_ns;
+}
+
+static struct message message_of(const struct live *live, const struct abi_message *from)
+{
+	return (struct message){
+		.source = from->source,
+		.target = from->target,
+		.begin = from->begin,
+		.end = from->end,
+		.realm = from->family == ABI_TCP ? 0 : live->config.boot_id,
+	};
+}
+
+void message_feed(struct live *live, const struct event *event)
+{
+	struct message message = message_of(live, &event->message);
+	struct open_span *open = open_of(live->spans, event->message.span_id);
+
+	if (event->message.side == ABI_SENT) {
+		join_sent(live->spans->join, &message, event->message.span_id);
+	} else if (open && !open->parent_id) {
+		open->has_message = true;
+		open->message = message;
 	}
-	map_put(spans->methods, &span->name_id, NULL);
-	if (span->name_bytes)
-		put_named(live, span, name);
+}
+
+static uint64_t parent_of(struct spans *spans, uint64_t span_id)
+{
+	struct open_span *open = open_of(spans, span_id);
+
+	if (!open)
+		return 0;
+	if (!open->parent_id && open->has_message)
+		open->parent_id = join_sender(spans->join, &open->message);
+	return open->parent_id;
+}
+
+/* The parent of the parent of ... ; @ret_begin_ns: when it began, 0 unknown. */
+static uint64_t root_of(struct spans *spans, uint64_t span_id, uint64_t *ret_begin_ns)
+{
+	for (int depth = 0; depth < MAX_DEPTH; depth++) {
+		uint64_t parent_id = parent_of(spans, span_id);
+
+		if (!parent_id)
+			break;
+		span_id = parent_id;
+	}
+	struct open_span *open = open_of(spans, span_id);
+
+	*ret_begin_ns = open ? open->begin_ns : 0;
+	return span_id;
 }
 
 /* Ends. */
@@ -118,12 +165,20 @@ static enum request_kind kind_of(uint32_t verb)
 	return verb == ABI_BATCH_END ? REQUEST_BATCH : REQUEST_SERVED;
 }
 
-static bool is_kept(const struct spans *spans, uint64_t root_id)
+/* The share that was kept when the root began: one answer for all spans of a trace. */
+static double keep_of(const struct spans *spans, uint64_t bucket_ns)
+{
+	const struct kept *kept = &spans->kept[bucket_ns / LIVE_BUCKET_NS % KEPT_BUCKETS];
+
+	return kept->bucket_ns == bucket_ns ? kept->keep : spans->keep;
+}
+
+static bool is_kept(double keep, uint64_t root_id)
 {
 	double at = (double)(hash_bytes(&root_id, sizeof(root_id), 1) >> 11) /
 		    9007199254740992.0;
 
-	return at < spans->keep;
+	return at < keep;
 }
 
 /* By what was seen in the last bucket, decide what is kept in this one. */
@@ -135,6 +190,8 @@ static void next_bucket(struct spans *spans, uint64_t bucket_ns)
 		spans->ended > SPANS_WANTED ? SPANS_WANTED / (double)spans->ended : 1;
 	spans->bucket_ns = bucket_ns;
 	spans->ended = 0;
+	spans->kept[bucket_ns / LIVE_BUCKET_NS % KEPT_BUCKETS] =
+		(struct kept){ bucket_ns, spans->keep };
 }
 
 static bool add_up(struct live *live, const struct fact_span *span, double weight)
@@ -164,14 +221,33 @@ static void finish(struct live *live, const struct late *done)
 {
 	struct spans *spans = live->spans;
 	struct fact fact = { .kind = FACT_SPAN, .span = done->span };
-	uint64_t root_id = done->span.parent_id ?: done->span.span_id;
+	bool is_call = done->span.kind == REQUEST_CLIENT;
+	uint64_t own_id = is_call ? done->span.parent_id : done->span.span_id,
+		 begin_ns = 0;
+	uint64_t root_id =
+		own_id ? root_of(spans, own_id, &begin_ns) : done->span.span_id;
+	double keep =
+		begin_ns ? keep_of(spans, bucket_of(&live->config, begin_ns))
+			 : keep_of(spans, done->span.begin_ns -
+						  done->span.begin_ns % LIVE_BUCKET_NS);
 
 	if (!add_up(live, &done->span, done->weight))
 		lose(live, done->time_ns, ABI_SPAN, LOSS_LIMIT);
-	if (!is_kept(spans, root_id))
+	if (!is_kept(keep, root_id))
 		return;
-	fact.span.weight = done->weight / spans->keep;
+	if (!is_call)
+		fact.span.parent_id = parent_of(spans, own_id) ?: done->span.parent_id;
+	fact.span.trace_id = root_id;
+	fact.span.weight = done->weight / keep;
 	sink_put(live->sink, &fact);
+}
+
+/* Began with bytes that nobody is known to have sent: yet. */
+static bool may_get_parent(struct spans *spans, uint64_t span_id)
+{
+	struct open_span *open = open_of(spans, span_id);
+
+	return open && open->has_message && !parent_of(spans, span_id);
 }
 
 static void on_end(struct live *live, const struct abi_span *span)
@@ -193,7 +269,7 @@ static void on_end(struct live *live, const struct abi_span *span)
 			  .span_id = span->span_id,
 			  .parent_id = span->parent_id,
 			  .process_id = live_process_id(live, process),
-			  .method_id = method_of(spans, span->name_id),
+			  .method_id = methods_kind(live->methods, span->name_id),
 			  .kind = kind_of(span->verb),
 			  .tid = span->head.tid,
 			  .flags = span->flags,
@@ -208,8 +284,13 @@ static void on_end(struct live *live, const struct abi_span *span)
 	spans->ended++;
 	if (span->flags & ABI_HIT_LEFT)
 		lose(live, time_ns, ABI_SPAN, LOSS_NO_END);
-	if (span->verb == ABI_CLIENT_END || span->flags & ABI_HIT_CLOSED ||
-	    map_count(spans->late) >= MAX_LATE)
+	struct open_span *open = open_of(spans, span->span_id);
+
+	if (open)
+		open->seen_ns = time_ns;
+	done.is_closed = span->verb == ABI_CLIENT_END || span->flags & ABI_HIT_CLOSED;
+	if (map_count(spans->late) >= MAX_LATE ||
+	    (done.is_closed && !may_get_parent(spans, span->span_id)))
 		finish(live, &done);
 	else
 		*(struct late *)map_put(spans->late, &span->span_id, NULL) = done;
@@ -225,6 +306,9 @@ static void on_closed(struct live *live, const struct abi_span *span)
 	late->span.cpu_ns = span->cpu_ns;
 	late->span.probe_ns = span->probe_ns;
 	late->span.flags |= ABI_HIT_CLOSED;
+	late->is_closed = true;
+	if (may_get_parent(live->spans, span->span_id))
+		return;
 	finish(live, late);
 	map_del(live->spans->late, &span->span_id);
 }
@@ -260,7 +344,12 @@ void span_feed(struct live *live, const struct event *event)
 	case ABI_REQUEST_BEGIN:
 	case ABI_CLIENT_BEGIN:
 	case ABI_BATCH_BEGIN:
-		learn_method(live, span, event->name);
+		methods_learn(live->methods, span, event->name,
+			      live->ops.framework
+				      ? live->ops.framework(live->ctx, span->slot)
+				      : "");
+		if (span->verb != ABI_CLIENT_BEGIN)
+			on_begin(live, span);
 		break;
 	case ABI_REQUEST_END:
 	case ABI_CLIENT_END:
@@ -286,10 +375,20 @@ static bool finish_old(const void *key, void *value, void *ctx)
 	struct late *late = value;
 
 	(void)key;
-	if (late->time_ns + LATE_NS > flush->before_ns)
+	if (late->time_ns + (late->is_closed ? JOIN_NS : LATE_NS) > flush->before_ns)
 		return false;
 	finish(flush->live, late);
 	return true;
+}
+
+/* Nothing that it asked for is still without a parent. */
+static bool is_past(const void *key, void *value, void *ctx)
+{
+	const struct flush *flush = ctx;
+	const struct open_span *open = value;
+
+	(void)key;
+	return open->seen_ns + OPEN_NS < flush->before_ns;
 }
 
 static bool put_cell(const void *raw, void *value, void *ctx)
@@ -315,5 +414,6 @@ void span_flush(struct live *live, uint64_t now_ns, uint64_t before_bucket_ns)
 	struct flush late = { live, now_ns }, cells = { live, before_bucket_ns };
 
 	map_del_if(live->spans->late, finish_old, &late);
+	map_del_if(live->spans->open, is_past, &late);
 	map_del_if(live->spans->cells, put_cell, &cells);
 }

@@ -190,6 +190,7 @@ struct fact_span {
 	uint32_t tid, flags; /* enum abi_hit_flags */
 	uint64_t begin_ns, duration_ns, cpu_ns, probe_ns;
 	double weight; /* 1 / the probability that this span was put */
+	uint64_t trace_id; /* span_id of its root, as far as that is known here */
 };
 
 struct fact_probe {

@@ -24,7 +24,7 @@
 
 struct kept {
 	struct fact fact;
-	char path[64]; /* of a module or exe */
+	char path[64]; /* of a module or exe; a method's name */
 	struct fact_frame frames[8];
 };
 
@@ -58,6 +58,8 @@ static inline void machine_put(struct sink *sink, const struct fact *fact)
 		snprintf(kept.path, sizeof(kept.path), "%s", fact->module.path);
 	if (fact->kind == FACT_PROCESS)
 		snprintf(kept.path, sizeof(kept.path), "%s", fact->process.exe);
+	if (fact->kind == FACT_METHOD)
+		snprintf(kept.path, sizeof(kept.path), "%s", fact->method.name);
 	if (fact->kind == FACT_STACK)
 		for (size_t i = 0; i < fact->stack.count && i < 8; i++)
 			kept.frames[i] = fact->stack.frames[i];

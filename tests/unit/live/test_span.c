@@ -207,6 +207,76 @@ static void resources_are_shown_to_who_observes_and_their_gaps_counted(void **st
 	assert_int_equal(lost_for(machine, LOSS_CONTEXT), 1);
 }
 
+static void message(struct machine *machine, enum abi_side side, uint64_t span_id,
+		    uint64_t at)
+{
+	struct event event = { .path = "" };
+
+	event.message.head = head_of(machine, ABI_MESSAGE, SERVER_PID, S);
+	event.message.side = (uint8_t)side;
+	event.message.family = ABI_TCP;
+	event.message.span_id = span_id;
+	event.message.source = 5;
+	event.message.target = 6;
+	event.message.begin = at;
+	event.message.end = at + 10;
+	live_feed(machine->live, &event);
+}
+
+static const struct fact_span *span_fact(const struct machine *machine, uint64_t span_id)
+{
+	vec_each(&machine->facts, kept)
+		if (kept->fact.kind == FACT_SPAN && kept->fact.span.span_id == span_id)
+			return &kept->fact.span;
+	fail_msg("no span %lu", span_id);
+	return NULL;
+}
+
+/* 1 asks 2, and 2 asks 3; that 1 sent becomes known when 2 is over already. */
+static void a_trace_goes_through_processes(void **state)
+{
+	CLEANUP(machine_free) struct machine *machine = machine_new(false);
+
+	(void)state;
+	begin(machine, 1, "GET");
+	begin(machine, 2, "GET");
+	message(machine, ABI_RECEIVED, 2, 0);
+	message(machine, ABI_SENT, 2, 100);
+	begin(machine, 3, "GET");
+	message(machine, ABI_RECEIVED, 3, 100);
+	end(machine, 3, MS, MS, ABI_HIT_CLOSED);
+	end(machine, 2, 2 * MS, MS, ABI_HIT_CLOSED);
+	message(machine, ABI_SENT, 1, 0);
+	end(machine, 1, 3 * MS, MS, ABI_HIT_CLOSED);
+	begin(machine, 4, "GET");
+	message(machine, ABI_RECEIVED, 4, 200);
+	end(machine, 4, MS, MS, ABI_HIT_CLOSED);
+	flush(machine);
+	assert_int_equal(span_fact(machine, 1)->parent_id, 0);
+	assert_int_equal(span_fact(machine, 2)->parent_id, 1);
+	assert_int_equal(span_fact(machine, 3)->parent_id, 2);
+	assert_int_equal(span_fact(machine, 4)->parent_id, 0);
+	assert_int_equal(span_fact(machine, 2)->trace_id, 1);
+	assert_int_equal(span_fact(machine, 4)->trace_id, 4);
+}
+
+static void only_normal_names_are_put(void **state)
+{
+	CLEANUP(machine_free) struct machine *machine = machine_new(false);
+
+	(void)state;
+	begin(machine, 1, "/user/123?secret=1");
+	end(machine, 1, MS, MS, ABI_HIT_CLOSED);
+	flush(machine);
+	const struct fact *method = first_of(machine, FACT_METHOD);
+
+	assert_int_equal(span_fact(machine, 1)->method_id, method->method.method_id);
+	assert_true(method->method.method_id != GET);
+	vec_each(&machine->facts, kept)
+		if (kept->fact.kind == FACT_METHOD)
+			assert_string_equal(kept->path, "/user/:id");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -217,6 +287,8 @@ int main(void)
 		cmocka_unit_test(a_flood_is_thinned_and_the_weights_make_up_for_it),
 		cmocka_unit_test(
 			resources_are_shown_to_who_observes_and_their_gaps_counted),
+		cmocka_unit_test(a_trace_goes_through_processes),
+		cmocka_unit_test(only_normal_names_are_put),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
