@@ -323,7 +323,8 @@ struct abi_probe_count {
 	__u64 unknown;	/* some expression could not be read */
 	__u64 dropped;	/* no room in the ring or in a map */
 	__u64 unpaired; /* end of a call or key whose begin was not seen */
-	__u64 pad[2];
+	/* Of unknown, and of what had no room in a map: hits that make no record to say so. */
+	__u64 silent_unread, silent_untracked;
 };
 ABI_CHECK(abi_probe_count, 64);
 

@@ -150,6 +150,26 @@ static __always_inline bool hit_wanted(struct task_state *state,
 	(ABI_HIT_NO_KEY | ABI_HIT_NO_OBJECT | ABI_HIT_NO_AMOUNT | ABI_HIT_NO_NAME | \
 	 ABI_HIT_NO_WHEN)
 
+/* What could not be read or kept stands in the flags of the record, where there is one. */
+static __always_inline void count_gaps(const struct abi_probe *probe,
+				       struct abi_probe_count *count, __u32 flags)
+{
+	bool has_record = probe->verb < ABI_TASK_PUSH || probe->verb > ABI_CONN_RELEASE ||
+			  (probe->verb >= ABI_BATCH_ADD && probe->verb <= ABI_BATCH_END);
+
+	if (flags & UNREAD)
+		__sync_fetch_and_add(&count->unknown, 1);
+	if (probe->flags & (ABI_PROBE_SAVE | ABI_PROBE_SUM))
+		has_record = false;
+	if (has_record)
+		return;
+	/* What a begin saves goes into the record of the end. */
+	if (flags & UNREAD && !(probe->flags & ABI_PROBE_SAVE))
+		__sync_fetch_and_add(&count->silent_unread, 1);
+	if (flags & ABI_HIT_UNTRACKED)
+		__sync_fetch_and_add(&count->silent_untracked, 1);
+}
+
 static __always_inline int on_hit(struct pt_regs *ctx)
 {
 	__u32 slot = bpf_get_attach_cookie(ctx);
@@ -173,8 +193,8 @@ static __always_inline int on_hit(struct pt_regs *ctx)
 	state->probe_ns += probe->cost_ns;
 	if (hit_run(state, probe, hit_wanted(state, probe, slot)) == HIT_SKIPPED)
 		__sync_fetch_and_add(&count->skipped, 1);
-	else if (state->hit.flags & UNREAD)
-		__sync_fetch_and_add(&count->unknown, 1);
+	else
+		count_gaps(probe, count, state->hit.flags);
 	return 0;
 }
 

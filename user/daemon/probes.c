@@ -66,6 +66,7 @@ struct probes {
 	double cpus;		      /* that the targets use, recent mean */
 	double cpus_now;	      /* or now, where that is more */
 	uint64_t calibrated_ns, put_ns, stepped_ns;
+	struct probes_gaps gaps; /* when they were last asked for */
 };
 
 static void calibrate(struct probes *probes, bool *ret_multi)
@@ -520,6 +521,29 @@ void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns)
 	probes->target_ns = probes->fixed_ns = 0;
 	probes->stepped_ns = now_ns;
 	put_all(probes, now_ns);
+}
+
+struct probes_gaps probes_gaps(struct probes *probes)
+{
+	struct probes_gaps now = { 0 }, since;
+
+	vec_each(&probes->units, unit) {
+		vec_each(&(*unit)->probes, item) {
+			struct abi_probe_count count =
+				slots_count(probes->slots, (*item)->slot);
+
+			now.unread += count.silent_unread;
+			now.untracked += count.silent_untracked;
+		}
+	}
+	/* Units that have gone take theirs along. */
+	since.unread =
+		now.unread > probes->gaps.unread ? now.unread - probes->gaps.unread : 0;
+	since.untracked = now.untracked > probes->gaps.untracked
+				  ? now.untracked - probes->gaps.untracked
+				  : 0;
+	probes->gaps = now;
+	return since;
 }
 
 const char *probes_framework(const struct probes *probes, uint32_t slot)

@@ -55,6 +55,13 @@ struct err *probes_add(struct probes *probes, uint64_t module_id, int file_fd,
  */
 void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns);
 
+/* What happened since the last call, and stands in no record. */
+struct probes_gaps {
+	uint64_t unread;    /* an expression of the hit could not be read */
+	uint64_t untracked; /* there was no room to follow what it began */
+};
+struct probes_gaps probes_gaps(struct probes *probes);
+
 /* probes_framework() - for live_ops: the spec of a slot; "" unknown. */
 const char *probes_framework(const struct probes *probes, uint32_t slot);
 

@@ -20,6 +20,8 @@
 #include "core/vec.h"
 #include "daemon/bindings.h"
 #include "daemon/diagnosis.h"
+#include "daemon/hooks.h"
+#include "daemon/lost.h"
 #include "daemon/modules.h"
 #include "daemon/probes.h"
 #include "daemon/run.h"
@@ -32,13 +34,6 @@
 #include "model/command.h"
 #include "probe/ring.h"
 #include "probe/sums.h"
-
-#define SECOND_NS 1000000000ull
-/* The first measured, the others estimated on the safe side. The interrupt comes on every
- * busy CPU, whoever runs there. */
-#define TICK_COST_NS	  6000 /* of one tick with its copy of the stack */
-#define ACCESS_COST_NS	  1500
-#define INTERRUPT_COST_NS 1000
 
 struct attached {
 	char *target;
@@ -65,14 +60,13 @@ struct session {
 	struct diagnosis *diagnosis;
 	struct probes *probes;	   /* NULL: the kernel has none */
 	struct bindings *bindings; /* likewise */
-	uint64_t tick_seen;	   /* at the last step */
+	struct hooks hooks;
 	struct stream_writer *recorder;
 	struct abi_count counts[ABI_KINDS]; /* at the last second */
 	VEC(struct attached) attached;
-	struct map *met;	/* ids of the modules that this run has identified */
-	uint64_t access_seen;	/* at the last step */
-	uint64_t interrupts_ns; /* until when they are counted */
-	uint64_t end_ns;	/* realtime, when sampling stopped */
+	struct lost lost; /* in this run, as far as it was put */
+	struct map *met;  /* ids of the modules that this run has identified */
+	uint64_t end_ns;  /* realtime, when sampling stopped */
 	bool quiet, ended;
 };
 
@@ -91,6 +85,7 @@ static void tap_put(struct sink *sink, const struct fact *fact)
 
 	if (session->explain)
 		explain_note(session->explain, fact);
+	lost_note(&session->lost, fact);
 	if (fact->kind == FACT_MODULE)
 		note_module(session, &fact->module);
 	if (session->bindings)
@@ -482,36 +477,18 @@ static void into_merge(void *ctx, const void *data, size_t bytes)
 	merge_put(session->merge, data, bytes);
 }
 
-/* Of the clock since the last step, were all CPUs busy. */
-static uint64_t interrupts(struct session *session)
-{
-	const struct config *config = session->config.config;
-	uint64_t hz =
-		config->rate_hz > config->tick_hz ? config->rate_hz : config->tick_hz;
-	uint64_t now_ns = clock_ns();
-	uint64_t passed_ns = session->interrupts_ns ? now_ns - session->interrupts_ns : 0;
-
-	session->interrupts_ns = now_ns;
-	return hz * (uint64_t)sysconf(_SC_NPROCESSORS_ONLN) * passed_ns / SECOND_NS;
-}
-
-/* The targets' CPU by the ticks that they had, and what sampling itself took of it. */
 static void step_probes(struct session *session)
 {
-	uint64_t hz = (uint64_t)session->config.config->tick_hz;
+	const struct config *config = session->config.config;
 	struct abi_count counts[ABI_KINDS];
 
 	if (!session->probes)
 		return;
 	ring_counts(session->ring, counts);
-	uint64_t ticks = counts[ABI_TICK].seen - session->tick_seen;
-	uint64_t accesses = counts[ABI_ACCESS].seen - session->access_seen;
+	struct hooks_step step =
+		hooks_step(&session->hooks, counts, config->tick_hz, config->rate_hz);
 
-	session->tick_seen += ticks;
-	session->access_seen += accesses;
-	probes_step(session->probes, hz ? ticks * SECOND_NS / hz : 0,
-		    ticks * TICK_COST_NS + accesses * ACCESS_COST_NS +
-			    interrupts(session) * INTERRUPT_COST_NS);
+	probes_step(session->probes, step.target_ns, step.fixed_ns);
 }
 
 struct err *session_drain(struct session *session)
@@ -569,6 +546,19 @@ static void take_sums(struct session *session, uint64_t now_ns)
 	err_free(err);
 }
 
+static void count_gaps(struct session *session, uint64_t now_ns)
+{
+	if (!session->probes)
+		return;
+	struct probes_gaps gaps = probes_gaps(session->probes);
+
+	if (gaps.unread)
+		live_loss(session->live, now_ns, ABI_SPAN, LOSS_UNREAD, gaps.unread, 0);
+	if (gaps.untracked)
+		live_loss(session->live, now_ns, ABI_SPAN, LOSS_CONTEXT, gaps.untracked,
+			  0);
+}
+
 static void drop_expired(struct session *session, uint64_t now_ns)
 {
 	for (size_t i = session->attached.count; i-- > 0;) {
@@ -598,6 +588,7 @@ struct err *session_flush(struct session *session)
 	if (!session->quiet) {
 		take_sums(session, now_ns);
 		count_losses(session, now_ns);
+		count_gaps(session, now_ns);
 		live_flush(session->live, now_ns);
 		drop_expired(session, now_ns);
 	}
@@ -732,6 +723,7 @@ void session_status(struct session *session, struct str *reply)
 	struct modules_stats modules;
 	struct explain_stats explain = session_explain_stats(session);
 	struct merge_stats merge;
+	struct abi_count counts[ABI_KINDS];
 	char run[24];
 
 	live_stats(session->live, &live);
@@ -756,6 +748,8 @@ void session_status(struct session *session, struct str *reply)
 	command_end(reply);
 	if (session->probes)
 		probes_status(session->probes, reply);
+	ring_counts(session->ring, counts);
+	lost_status(&session->lost, counts, reply);
 	vec_each(&session->attached, attachment) {
 		reply_ok(reply);
 		command_add(reply, "what", "attached");

@@ -69,6 +69,10 @@ static struct abi_probe_count sum(const struct slots *slots, uint32_t slot)
 		total.unknown += __atomic_load_n(&count->unknown, __ATOMIC_RELAXED);
 		total.dropped += __atomic_load_n(&count->dropped, __ATOMIC_RELAXED);
 		total.unpaired += __atomic_load_n(&count->unpaired, __ATOMIC_RELAXED);
+		total.silent_unread +=
+			__atomic_load_n(&count->silent_unread, __ATOMIC_RELAXED);
+		total.silent_untracked +=
+			__atomic_load_n(&count->silent_untracked, __ATOMIC_RELAXED);
 	}
 	return total;
 }
@@ -117,5 +121,7 @@ struct abi_probe_count slots_count(const struct slots *slots, uint32_t slot)
 	now.unknown -= base->unknown;
 	now.dropped -= base->dropped;
 	now.unpaired -= base->unpaired;
+	now.silent_unread -= base->silent_unread;
+	now.silent_untracked -= base->silent_untracked;
 	return now;
 }

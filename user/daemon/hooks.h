@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_HOOKS_H
+#define DAEMON_HOOKS_H
+
+/*
+ * How busy the targets are, by the ticks that they had; and what the hooks cost that are
+ * never switched: ticks, access samples, and the interrupts of the clock itself, which
+ * come on every busy CPU, whoever runs there.
+ */
+
+#include <stdint.h>
+
+#include "bpf/abi.h"
+
+struct hooks {
+	uint64_t ticks, accesses, since_ns; /* at the last step */
+};
+
+struct hooks_step {
+	uint64_t target_ns; /* CPU of the targets since the last step */
+	uint64_t fixed_ns;  /* cost of the hooks in that time */
+};
+
+/* hooks_step() - @counts: as ring_counts() has them, [ABI_KINDS]; zero @hooks first. */
+struct hooks_step hooks_step(struct hooks *hooks, const struct abi_count *counts,
+			     uint64_t tick_hz, uint64_t access_hz);
+
+#endif
