@@ -83,6 +83,18 @@ void culprits_acquiring(struct view *view)
 	gather(view, view->resource, taken);
 }
 
+/* Who has most of what fills this one. */
+void culprits_crowding(struct view *view)
+{
+	struct resource **each;
+	size_t pos = 0;
+
+	while ((each = map_next(view->ledger->resources, &pos, NULL)))
+		if ((*each)->app == view->resource->app &&
+		    (*each)->info.feeds == view->resource->info.resource_id)
+			gather(view, *each, owned);
+}
+
 void culprits_pinning(struct view *view)
 {
 	struct suspect one = { .task = view->resource->pinner, .value = 1, .share = 1 };

@@ -31,6 +31,11 @@ static const struct rule rules[] = {
 	  culprits_owning, trend_hoards, false },
 	{ FAULT_LEAK, BIT(POOL) | BIT(BUFFER) | BIT(OTHER), victims_waiting,
 	  culprits_owning, trend_hoards, false },
+	{ FAULT_LEAK, BIT(POOL), victims_fed, culprits_owning, trend_keeps, false },
+	{ FAULT_PROVISION, BIT(CACHE), victims_waiting, culprits_crowding, trend_crowds,
+	  false },
+	{ FAULT_PROVISION, BIT(CACHE), victims_slowed, culprits_crowding, trend_crowds,
+	  false },
 	{ FAULT_GROWTH, BIT(LOG), victims_slowed, culprits_pinning, trend_pinned, true },
 	{ FAULT_GROWTH, BIT(BUFFER), victims_fed, culprits_owning, trend_owned, false },
 	{ FAULT_GROWTH, BIT(BUFFER) | BIT(OTHER), victims_slowed, culprits_owning,
@@ -125,7 +130,9 @@ static bool holds(const struct rule *rule, struct view *view)
 struct found {
 	struct finding finding;
 	const struct resource *resource, *through; /* through: most waits are due to it */
-	bool is_part, is_stop; /* stop: its victims are requests that nobody serves */
+	int rule;
+	bool is_part, is_slow,
+		is_stop; /* stop: its victims are requests that nobody serves */
 };
 
 static const struct resource *cause_of(const struct view *view)
@@ -165,6 +172,8 @@ static bool examine(const struct ledger *ledger, const struct resource *resource
 			continue;
 		*found = (struct found){ .resource = resource,
 					 .through = cause_of(&view) };
+		found->rule = (int)i;
+		found->is_slow = rules[i].victims == victims_slowed;
 		found->is_stop = rules[i].victims == victims_stopped;
 		describe(&view, rules[i].class, &found->finding);
 		return true;
@@ -182,6 +191,33 @@ static void merge_stops(struct found *found, size_t count)
 			    found[j].finding.class == FAULT_STATE &&
 			    found[i].finding.class != FAULT_STATE)
 				found[i].is_part = true;
+}
+
+static bool is_same_culprit(const struct found *a, const struct found *b)
+{
+	const struct party *one = &a->finding.culprits[0], *two = &b->finding.culprits[0];
+
+	return a->finding.app == b->finding.app && one->pid == two->pid &&
+	       one->tid == two->tid && one->key == two->key;
+}
+
+/*
+ * Two explanations with one culprit: a guess yields to what is known, and of two for
+ * the same slow requests the one whose rule comes first, being more special, stays.
+ */
+static void merge_guesses(struct found *found, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < count; j++) {
+			if (i == j || !is_same_culprit(&found[i], &found[j]))
+				continue;
+			if ((found[i].finding.is_inferred &&
+			     !found[j].finding.is_inferred) ||
+			    (found[i].is_slow && found[j].rule < found[i].rule)) {
+				found[i].is_part = true;
+				describe_part(&found[j].finding, &found[i].finding);
+			}
+		}
 }
 
 static void merge_parts(struct found *found, size_t count)
@@ -209,6 +245,7 @@ void diagnose(const struct ledger *ledger, diagnose_fn each, void *ctx)
 		count += examine(ledger, *resource, &found[count]);
 	merge_parts(found, count);
 	merge_stops(found, count);
+	merge_guesses(found, count);
 	for (;;) {
 		struct found *best = NULL;
 

@@ -13,7 +13,8 @@
 
 #include "resource/ledger_impl.h"
 
-#define SECOND 1e9
+#define SECOND	1e9
+#define RARE_NS 1000000000ull
 
 struct ledger *ledger_new(void)
 {
@@ -122,6 +123,12 @@ static double covered(const struct ledger *ledger, uint64_t from_ns, uint64_t to
 	return to_ns > from_ns ? (double)(to_ns - from_ns) / SECOND : 0;
 }
 
+/* Nobody has had to do with it for a while: it is new here, or seldom wanted. */
+static bool is_rare(const struct object *object, uint64_t now_ns)
+{
+	return object && (!object->last_ns || now_ns > object->last_ns + RARE_NS);
+}
+
 /* Waits. */
 
 static void wait_account(struct ledger *ledger, struct task *task, struct wait *wait,
@@ -173,8 +180,11 @@ static void wait_begin(struct ledger *ledger, struct resource *resource,
 	resource->past[ledger->at].waits++;
 	resource->wait_place = place_of(ledger, record->slot);
 	struct cell *cell = cell_of(ledger, resource, task);
+	struct object *object = object_of(ledger, resource, record->object);
 
 	if (cell) {
+		cell->past[ledger->at].fresh += !cell->past[ledger->at].acquires &&
+						is_rare(object, record->head.time_ns);
 		cell->past[ledger->at].waits++;
 		cell->last_ns = record->head.time_ns;
 	}
@@ -265,6 +275,7 @@ void hold_end(struct ledger *ledger, const struct hold_key *key, uint64_t now_ns
 	if (cell && cell->holds && !--cell->holds && own.resource->holders_now)
 		own.resource->holders_now--;
 	own.task->holds--;
+	own.task->doubtful -= hold->is_doubtful;
 	map_del(ledger->holds, &own);
 }
 
@@ -316,7 +327,7 @@ static void acquire(struct ledger *ledger, struct resource *resource, struct tas
 	struct object *object = object_of(ledger, resource, record->object);
 	struct sums *all = &resource->past[ledger->at];
 	uint64_t now_ns = record->head.time_ns;
-	bool is_fresh = object && !object->last_ns;
+	bool is_fresh = is_rare(object, now_ns);
 	bool is_new;
 
 	if (object)
@@ -332,7 +343,7 @@ static void acquire(struct ledger *ledger, struct resource *resource, struct tas
 		take_from(ledger, &key, now_ns);
 	hold = map_put(ledger->holds, &key, NULL); /* it may have moved */
 	if (is_new)
-		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode, false };
+		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode, false, false };
 	hold->amount += (double)record->amount;
 	hold->count++;
 	if (is_new)
@@ -386,6 +397,24 @@ static void release_object(struct ledger *ledger, struct resource *resource,
 		return;
 	}
 	hold_end(ledger, &key, record->head.time_ns);
+}
+
+/* @task does something anew: what it held when nobody looked is over. */
+static void drop_doubtful(struct ledger *ledger, struct task *task, uint64_t now_ns)
+{
+	VEC(struct hold_key) mine = { 0 };
+	const struct hold *hold;
+	const void *key;
+	size_t pos = 0;
+
+	if (!task->doubtful)
+		return;
+	while ((hold = map_next(ledger->holds, &pos, &key)))
+		if (((const struct hold_key *)key)->task == task && hold->is_doubtful)
+			vec_push(&mine, *(const struct hold_key *)key);
+	vec_each(&mine, held)
+		hold_end(ledger, held, now_ns);
+	vec_fini(&mine);
 }
 
 /* All that @task holds of @resource, of everything when that is NULL. */
@@ -566,6 +595,8 @@ static void on_resource(struct ledger *ledger, const struct event *event)
 		log_add(ledger, resource, task, &record);
 		return;
 	}
+	if (record.verb == ABI_WAIT_BEGIN || record.verb == ABI_ACQUIRE)
+		drop_doubtful(ledger, task, record.head.time_ns);
 	switch (record.verb) {
 	case ABI_WAIT_BEGIN:
 		wait_begin(ledger, resource, task, &record);
@@ -606,6 +637,7 @@ static void on_request_begin(struct ledger *ledger, const struct event *event,
 	const struct abi_span *span = &event->span;
 	uint64_t key[2] = { span->head.pid, span->key };
 
+	drop_doubtful(ledger, task, span->head.time_ns);
 	task->request_ns = task->walked_ns = span->head.time_ns;
 	if (span->name_bytes)
 		set_name(task->text, event->name, span->name_bytes);
@@ -692,18 +724,23 @@ static bool is_of_resource(const struct resource *resource, uint64_t resource_id
 }
 
 /*
- * Pieces of a pool are known by their address: if one is given back unseen, it is seen
- * when somebody else gets it. And a gauge is right as it is.
+ * Whether a holding goes on is not known while nobody looks. It is taken to, until its
+ * task does something anew, or until somebody else gets the same piece of a pool.
  */
-static bool outlasts(const struct hold *hold, const struct resource *resource)
+static void doubt(const struct hold_key *key, struct hold *hold)
 {
-	return hold->is_gauge || resource->info.kind == RESOURCE_POOL;
+	enum resource_kind kind = key->resource->info.kind;
+
+	if (hold->is_gauge || kind == RESOURCE_POOL || kind == RESOURCE_PIN ||
+	    kind == RESOURCE_BUFFER)
+		return;
+	key->task->doubtful += !hold->is_doubtful;
+	hold->is_doubtful = true;
 }
 
 static void forget_open(struct ledger *ledger, uint64_t resource_id, uint64_t now_ns)
 {
-	VEC(struct hold_key) held = { 0 };
-	const struct hold *hold;
+	struct hold *hold;
 	struct task **task;
 	const void *key;
 	size_t pos = 0;
@@ -719,12 +756,8 @@ static void forget_open(struct ledger *ledger, uint64_t resource_id, uint64_t no
 	}
 	pos = 0;
 	while ((hold = map_next(ledger->holds, &pos, &key)))
-		if (!outlasts(hold, ((const struct hold_key *)key)->resource) &&
-		    is_of_resource(((const struct hold_key *)key)->resource, resource_id))
-			vec_push(&held, *(const struct hold_key *)key);
-	vec_each(&held, one)
-		hold_end(ledger, one, now_ns);
-	vec_fini(&held);
+		if (is_of_resource(((const struct hold_key *)key)->resource, resource_id))
+			doubt(key, hold);
 }
 
 static void apply_switch(struct ledger *ledger, const struct pending_switch *change)

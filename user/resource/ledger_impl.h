@@ -61,7 +61,8 @@ struct task {
 	float busy_s[LEDGER_BUCKETS];
 	struct wait waits[MAX_WAITS];
 	uint32_t wait_count;
-	uint32_t holds; /* in the map */
+	uint32_t holds;	   /* in the map */
+	uint32_t doubtful; /* of these */
 };
 
 struct cell {
@@ -98,7 +99,8 @@ struct hold {
 	uint64_t since_ns, walked_ns;
 	uint32_t count;
 	uint8_t mode;
-	bool is_gauge; /* its amount is absolute: true also if something was missed */
+	bool is_doubtful; /* its end may have been missed */
+	bool is_gauge;	  /* its amount is absolute: true also if something was missed */
 };
 
 struct hold_key {

@@ -67,6 +67,13 @@ bool trend_full(struct view *view)
 	return trend_lasts(view) && capacity > 1 && resource->holders_now >= capacity;
 }
 
+/* The first culprit has so much that a cache for all cannot hold it. */
+bool trend_crowds(struct view *view)
+{
+	view->since_ns = view->ledger->bucket_ns - view->window * LEDGER_BUCKET_NS;
+	return view->culprits.list[0].value >= PIECES_LEAST;
+}
+
 /* Everything is taken, and nobody has given anything back for a while. */
 bool trend_exhausted(struct view *view)
 {
@@ -95,9 +102,15 @@ static const struct cell *owner(const struct view *view)
 
 bool trend_hoards(struct view *view)
 {
+	return trend_lasts(view) && trend_keeps(view);
+}
+
+/* The first culprit takes and gives next to nothing back. */
+bool trend_keeps(struct view *view)
+{
 	const struct cell *cell = owner(view);
 
-	return cell && trend_lasts(view) && cell->balance >= least_of(view->resource) &&
+	return cell && cell->balance >= least_of(view->resource) &&
 	       cell->released <= GIVEN_BACK * cell->acquired;
 }
 
@@ -180,7 +193,7 @@ bool trend_scans(struct view *view)
 	for (unsigned i = 1; i <= view->ledger->complete; i++) {
 		const struct sums *sums = &cell->past[bucket_back(view->ledger, i)];
 
-		taken += sums->acquires;
+		taken += sums->acquires ? sums->acquires : sums->waits;
 		fresh += sums->fresh;
 	}
 	return taken > 0 && fresh >= SCAN_FRESH * taken;
