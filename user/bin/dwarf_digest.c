@@ -74,6 +74,7 @@ struct digesting {
 	VEC(struct attribute) attributes;
 	uint64_t begin, end; /* of the unit in .debug_info */
 	uint64_t str_base, addr_base, loc_base, rng_base;
+	uint64_t base; /* of lists; 0: they have addresses */
 	unsigned version;
 };
 
@@ -326,6 +327,17 @@ static enum shape shape_of(uint8_t kind, bool is_location)
 	return kind < sizeof(ranges) ? ranges[kind] : UNKNOWN;
 }
 
+static void put_pair(struct digesting *d, uint64_t base, uint64_t lo, uint64_t hi)
+{
+	if (base) {
+		put(d, lo);
+		put(d, hi);
+	} else {
+		put_code(d, lo);
+		put_code(d, hi);
+	}
+}
+
 static void put_list(struct digesting *d, struct cursor *in, bool is_location,
 		     uint64_t offset)
 {
@@ -384,6 +396,7 @@ static void put_old_list(struct digesting *d, struct cursor *in, bool is_locatio
 			 uint64_t offset)
 {
 	struct cursor list = at_offset(d, is_location ? LOC : RANGES, offset);
+	uint64_t base = d->base;
 
 	while (!list.is_bad) {
 		uint64_t lo = fixed(&list, 8), hi = fixed(&list, 8);
@@ -391,10 +404,10 @@ static void put_old_list(struct digesting *d, struct cursor *in, bool is_locatio
 		if (lo == UINT64_MAX) {
 			put(d, lo);
 			put_code(d, hi);
+			base = hi;
 			continue;
 		}
-		put(d, lo);
-		put(d, hi);
+		put_pair(d, base, lo, hi);
 		if (!lo && !hi)
 			break;
 		if (is_location)
@@ -692,6 +705,7 @@ static bool digest_unit(struct digesting *d, Dwarf_Die *top)
 	uint64_t offset = dwarf_dieoffset(top) - dwarf_cuoffset(top), length, abbrevs;
 	struct cursor in = at_offset(d, INFO, offset);
 	uint64_t lines = offset_attribute(top, DW_AT_stmt_list, UINT64_MAX);
+	Dwarf_Addr base;
 
 	length = fixed(&in, 4);
 	if (in.is_bad || length >= 0xfffffff0 || length > (size_t)(in.end - in.at))
@@ -709,6 +723,8 @@ static bool digest_unit(struct digesting *d, Dwarf_Die *top)
 	} else {
 		return false;
 	}
+	if (!dwarf_lowpc(top, &base))
+		d->base = base;
 	d->str_base = offset_attribute(top, DW_AT_str_offsets_base, 8);
 	d->addr_base = offset_attribute(top, DW_AT_addr_base, 8);
 	d->loc_base = offset_attribute(top, DW_AT_loclists_base, 12);
