@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Replies are handed on as they come; only what the callback prints is held back, each
- * share's in memory, until all shares before it are complete. Peak memory is that of the
- * largest worker: they are processes of their own.
+ * Replies are handed on as they come; only what the callback prints, lines that begin
+ * with an address, is held back in memory until all shares are complete, and merged: a
+ * unit's code lies in several places. Peak memory is that of the largest worker: they are
+ * processes of their own.
  */
 #include "cli/shares.h"
 
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/stop.h"
 #include "core/mem.h"
@@ -23,7 +25,7 @@ struct share {
 	uint32_t done, total;
 	bool is_over;
 	struct job_stats stats;
-	FILE *file; /* NULL for the first */
+	FILE *file;
 	char *text;
 	size_t text_bytes;
 };
@@ -102,8 +104,7 @@ static void take_share(void *ctx, struct err *err, const struct job_reply *reply
 
 	struct job_reply whole = whole_reply(all, reply);
 
-	if (share->file)
-		*all->job->file = share->file;
+	*all->job->file = share->file;
 	all->job->done(all->job->ctx, NULL, &whole);
 	*all->job->file = file;
 }
@@ -112,10 +113,10 @@ static struct err *start(struct share *share, uint32_t index)
 {
 	const struct shares_job *job = share->all->job;
 
+	share->file = open_memstream(&share->text, &share->text_bytes);
+	if (!share->file)
+		return err_new(ERR_IO, "no memory for the output");
 	if (index) {
-		share->file = open_memstream(&share->text, &share->text_bytes);
-		if (!share->file)
-			return err_new(ERR_IO, "no memory for the output");
 		TRY(job_spawn(JOB_ANALYZE, NULL, &share->worker));
 		TRY(job_open(share->worker,
 			     &(struct job_open){ .module_id = job->module_id,
@@ -151,17 +152,56 @@ static void wait_for(struct shares *all)
 			job_pump(all->shares[i].worker);
 }
 
+/* What is left of a share's lines. */
+struct lines {
+	const char *at, *end;
+	uint64_t va; /* of the next one */
+};
+
+static void read_address(struct lines *lines)
+{
+	lines->va = lines->at < lines->end ? strtoull(lines->at, NULL, 16) : UINT64_MAX;
+}
+
+/* Line by line, the lowest address first; each share's ascend already. */
+static void merge(struct lines *lines, uint32_t count, FILE *file)
+{
+	for (;;) {
+		struct lines *lowest = NULL;
+		const char *end;
+
+		for (uint32_t i = 0; i < count; i++)
+			if (lines[i].at < lines[i].end &&
+			    (!lowest || lines[i].va < lowest->va))
+				lowest = &lines[i];
+		if (!lowest)
+			return;
+		end = memchr(lowest->at, '\n', (size_t)(lowest->end - lowest->at));
+		end = end ? end + 1 : lowest->end;
+		fwrite(lowest->at, 1, (size_t)(end - lowest->at), file);
+		lowest->at = end;
+		read_address(lowest);
+	}
+}
+
 static void put_held(struct shares *all, bool is_wanted)
 {
-	for (uint32_t i = 1; i < all->count; i++) {
+	struct lines lines[SHARES_MAX];
+
+	for (uint32_t i = 0; i < all->count; i++) {
 		struct share *share = &all->shares[i];
 
 		if (share->file)
 			fclose(share->file);
-		if (is_wanted && share->text_bytes)
-			fwrite(share->text, 1, share->text_bytes, *all->job->file);
-		free(share->text);
+		lines[i] = (struct lines){ .at = share->text,
+					   .end = share->text + share->text_bytes };
+		if (is_wanted)
+			read_address(&lines[i]);
 	}
+	if (is_wanted)
+		merge(lines, all->count, *all->job->file);
+	for (uint32_t i = 0; i < all->count; i++)
+		free(all->shares[i].text);
 }
 
 struct err *shares_run(const struct shares_job *job)

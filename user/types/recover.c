@@ -236,9 +236,10 @@ static const uint32_t *unit_of(const struct sweep *sweep, const struct part *par
 	return &dwarf_functions(sweep->recover->dwarf, &count)[part->function].unit;
 }
 
-/* Shares are cut where parts of functions begin; the outer ones have no end. */
-static void cut_share(struct sweep *sweep, const struct parts *parts, uint32_t index,
-		      uint32_t count)
+/* Code that no function claims is cut where parts of functions begin; the outer shares
+ * have no end. */
+static void cut_gaps(struct sweep *sweep, const struct parts *parts, uint32_t index,
+		     uint32_t count)
 {
 	size_t first = parts->count * index / count;
 	size_t last = parts->count * (index + 1) / count;
@@ -249,11 +250,47 @@ static void cut_share(struct sweep *sweep, const struct parts *parts, uint32_t i
 		sweep->lo = parts->data[first].lo;
 	if (index + 1 < count && last < parts->count)
 		sweep->hi = parts->data[last].lo;
-	for (size_t i = first; i < last; i++) {
-		sweep->total += !parts->data[i].range;
-		++*(uint32_t *)map_put(sweep->left, unit_of(sweep, &parts->data[i]),
-				       NULL);
+}
+
+struct unit_size {
+	uint64_t bytes;
+	bool is_dealt;
+};
+
+/* Units are dealt out whole, since each has to be analysed as a whole: in order of their
+ * first addresses, by bytes of code. */
+static void cut_share(struct sweep *sweep, const struct parts *parts, uint32_t index,
+		      uint32_t count)
+{
+	struct map *sizes = map_new(sizeof(uint32_t), sizeof(struct unit_size));
+	uint64_t all = 1, before = 0;
+
+	cut_gaps(sweep, parts, index, count);
+	for (size_t i = 0; i < parts->count; i++) {
+		const struct part *part = &parts->data[i];
+		struct unit_size *size = map_put(sizes, unit_of(sweep, part), NULL);
+
+		size->bytes += part->hi - part->lo;
+		all += part->hi - part->lo;
 	}
+	for (size_t i = 0; i < parts->count; i++) {
+		const uint32_t *unit = unit_of(sweep, &parts->data[i]);
+		struct unit_size *size = map_find(sizes, unit);
+
+		if (!size->is_dealt && before * count / all == index)
+			map_put(sweep->left, unit, NULL);
+		if (!size->is_dealt)
+			before += size->bytes;
+		size->is_dealt = true;
+
+		uint32_t *left = map_find(sweep->left, unit);
+
+		if (!left)
+			continue;
+		sweep->total += !parts->data[i].range;
+		++*left;
+	}
+	map_free(sizes);
 }
 
 static void sweep_part(struct sweep *sweep, const struct part *part)
@@ -265,7 +302,7 @@ static void sweep_part(struct sweep *sweep, const struct part *part)
 	struct answer answer;
 	size_t count;
 
-	if (part->lo < sweep->lo || part->lo >= sweep->hi)
+	if (!left)
 		return;
 	records = answer_records(recover, part->function, part->range, &count);
 	for (size_t i = 0; i < count; i++) {
@@ -276,7 +313,7 @@ static void sweep_part(struct sweep *sweep, const struct part *part)
 	sweep->done += !part->range;
 	if (sweep->progress && !part->range)
 		sweep->progress(sweep->ctx, sweep->done, sweep->total);
-	if (left && *left && !--*left)
+	if (*left && !--*left)
 		answer_forget(recover, *unit);
 }
 

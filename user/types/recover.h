@@ -79,9 +79,10 @@ struct err *recover_all(struct recover *recover, recover_fn each,
 			recover_progress_fn progress, void *ctx);
 
 /**
- * recover_share() - the share @index of @count of the same, a range of addresses.
- * All shares together give what recover_all() gives, each answer once; @done and @total
- * of @progress are functions of the share.
+ * recover_share() - the share @index of @count of the same: whole compilation units,
+ * about as much code in each share. All shares together give what recover_all() gives,
+ * each answer once and each share ascending; @done and @total of @progress are functions
+ * of the share.
  * Errors: as recover_all(); ERR_INVALID when @index is not below @count.
  */
 struct err *recover_share(struct recover *recover, uint32_t index, uint32_t count,
