@@ -41,16 +41,16 @@ struct estimate {
 /* One kind of request, or one path of kinds from a root down to it. */
 struct profile_row {
 	const char *service, *name; /* borrowed until profile_free() */
-	size_t parent;		    /* path rows: index of the row above; SIZE_MAX: none */
+	size_t parent; /* path rows: index of the row above; SIZE_MAX: none */
 	unsigned depth;
-	bool is_root; /* method rows: most of its calls had no parent */
-	bool is_call; /* asked of somebody who was not watched */
-	uint64_t sampled;	     /* spans */
-	struct estimate calls;	     /* how many there were */
-	struct estimate self_ns;     /* CPU of a call, mean */
+	bool is_root;		       /* method rows: most of its calls had no parent */
+	bool is_call;		       /* asked of somebody who was not watched */
+	uint64_t sampled;	       /* spans */
+	struct estimate calls;	       /* how many there were */
+	struct estimate self_ns;       /* CPU of a call, mean */
 	struct estimate transitive_ns; /* and of all that it asked for */
 	struct estimate duration_ns;
-	double cpu_ns;	      /* all its own CPU: calls * self */
+	double cpu_ns;	       /* all its own CPU: calls * self */
 	double transitive_sum; /* all, of outermost calls of this kind */
 };
 
