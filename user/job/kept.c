@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,9 +16,8 @@
 #include "core/str.h"
 #include "job/cache.h"
 
-#define FILE_MODE 0600
-#define BUILDS	  3		/* of a module, the newest and older ones */
-#define SMALL	  (1024 * 1024) /* not worth a limit */
+#define BUILDS 3	     /* of a module, the newest and older ones */
+#define SMALL  (1024 * 1024) /* not worth a limit */
 
 struct kept {
 	char *folder, *path;
@@ -92,6 +93,23 @@ void kept_take(struct kept *kept, const struct job_reply *reply)
 	pack_copy(&kept->fresh, bytes, count);
 }
 
+/* Not fsync()ed: what a power failure leaves half is found damaged. */
+static struct err *replace(const struct kept *kept, const struct str *bytes)
+{
+	CLEANUP(free) char *name = mem_printf("%s/.new-XXXXXX", kept->folder);
+	CLEANUP(close) int fd = mkostemp(name, O_CLOEXEC);
+	struct err *err;
+
+	if (fd < 0)
+		return err_errno(errno, "create %s", name);
+	err = file_write_all(fd, bytes->data, bytes->length);
+	if (!err && rename(name, kept->path))
+		err = err_errno(errno, "rename %s", name);
+	if (err)
+		unlink(name);
+	return err;
+}
+
 struct err *kept_save(struct kept *kept, bool is_whole, uint64_t max_bytes)
 {
 	CLEANUP(str_fini) struct str old = { 0 };
@@ -116,7 +134,7 @@ struct err *kept_save(struct kept *kept, bool is_whole, uint64_t max_bytes)
 		return err_new(ERR_FORMAT, "the worker gave no pack");
 	str_clear(&kept->fresh);
 	TRY(file_mkdirs(kept->folder));
-	TRY(file_replace(kept->path, all.data, all.length, FILE_MODE));
+	TRY(replace(kept, &all));
 	cache_evict(kept->folder, max_bytes);
 	return NULL;
 }
