@@ -144,6 +144,9 @@ void dtype_innermost(struct dtypes *types, bool only_unions, uint32_t *id,
 		     int64_t *offset);
 /* dtype_in_array() - @offset lies in an array member of the struct, at any depth. */
 bool dtype_in_array(struct dtypes *types, uint32_t id, int64_t offset);
+/* dtype_array_near() - bring @offset into the closest array member that an index with this
+ * @step runs through, at most some elements away; false when there is none. */
+bool dtype_array_near(struct dtypes *types, uint32_t id, int64_t *offset, uint64_t step);
 /* dtype_array_steps() - sizes of the elements of all arrays inside, cached. */
 const uint32_t *dtype_array_steps(struct dtypes *types, uint32_t id, size_t *ret_count);
 

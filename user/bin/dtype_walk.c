@@ -285,6 +285,71 @@ bool dtype_in_array(struct dtypes *types, uint32_t id, int64_t offset)
 	return in_array(&walk, id, offset, 0);
 }
 
+#define MAX_ELEMENTS_OFF 64
+
+struct near {
+	struct dtype_walk walk;
+	int64_t offset, found;
+	uint64_t step, distance; /* distance: of what was found */
+};
+
+static void try_array(struct near *near, uint32_t array, int64_t start)
+{
+	int64_t each = (int64_t)dtype_element_bytes(near->walk.types, array);
+	uint64_t count = dtype_at(near->walk.types, array)->count;
+
+	if (each <= 0 || near->step % (uint64_t)each || (each == 1 && near->step != 1) ||
+	    !count || count > DTYPE_MAX_STEPS)
+		return;
+
+	int64_t end = start + each * (int64_t)count;
+	uint64_t away = near->offset < start  ? (uint64_t)(start - near->offset)
+			: near->offset >= end ? (uint64_t)(near->offset - end + each)
+					      : 0;
+
+	if (away > (uint64_t)each * MAX_ELEMENTS_OFF || away >= near->distance)
+		return;
+	near->distance = away;
+	near->found = start + ((near->offset - start) % each + each) % each;
+}
+
+static void find_near(struct near *near, uint32_t id, int64_t base, unsigned depth)
+{
+	struct dtypes *types = near->walk.types;
+	const struct dtype *type = dtype_at(types, id);
+
+	if (depth > DTYPE_MAX_DEPTH / 2 ||
+	    (type->kind != DTYPE_STRUCT && type->kind != DTYPE_UNION))
+		return;
+	for (uint32_t i = 0; i < type->member_count; i++) {
+		uint32_t inner = dtype_member_type(types, id, i);
+		int64_t offset = base + (int64_t)type->members[i].offset;
+
+		if (++near->walk.steps > DTYPE_MAX_STEPS)
+			return;
+		if (dtype_at(types, inner)->kind == DTYPE_ARRAY)
+			try_array(near, inner, offset);
+		else
+			find_near(near, inner, offset, depth + 1);
+	}
+}
+
+bool dtype_array_near(struct dtypes *types, uint32_t id, int64_t *offset, uint64_t step)
+{
+	struct near near = { .walk = { .types = types },
+			     .offset = *offset,
+			     .step = step,
+			     .distance = UINT64_MAX };
+
+	if (!step || *offset != (int64_t)(int32_t)*offset)
+		return false;
+	find_near(&near, id, 0, 0);
+	if (near.distance == UINT64_MAX)
+		return false;
+	*offset = near.found;
+	return true;
+}
+
 struct steps {
 	uint32_t *data;
 	size_t count, room;

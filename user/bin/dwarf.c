@@ -165,6 +165,15 @@ static void index_children(struct dwarf_file *file, Dwarf_Die *parent, uint32_t 
 	} while (dwarf_next(&die));
 }
 
+static void index_assembly(struct dwarf_file *file, Dwarf_Die *top)
+{
+	const struct dwarf_range *ranges = NULL;
+	uint32_t count = ranges_of(file, top, &ranges);
+
+	for (uint32_t i = 0; i < count; i++)
+		vec_push(&file->assembly, ranges[i]);
+}
+
 static void index_units(struct dwarf_file *file, Dwarf *dwarf)
 {
 	Dwarf_CU *unit = NULL;
@@ -177,6 +186,8 @@ static void index_units(struct dwarf_file *file, Dwarf *dwarf)
 		if (dwarf_tag(&top) <= 0)
 			continue;
 		vec_push(&file->units, ref_of(&top));
+		if (dwarf_srclang(&top) == DW_LANG_Mips_Assembler)
+			index_assembly(file, &top);
 		index_children(file, &top, (uint32_t)file->units.count - 1, 0);
 	}
 }
@@ -193,6 +204,28 @@ static int by_lo(const void *a, const void *b)
 	const struct range_owner *x = a, *y = b;
 
 	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct dwarf_range *x = a, *y = b;
+
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+bool dwarf_is_assembly(const struct dwarf_file *file, uint64_t va)
+{
+	size_t lo = 0, hi = file->assembly.count;
+
+	while (lo < hi) {
+		size_t middle = lo + (hi - lo) / 2;
+
+		if (file->assembly.data[middle].lo <= va)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo && va < file->assembly.data[lo - 1].hi;
 }
 
 static void sort_functions(struct dwarf_file *file)
@@ -251,6 +284,9 @@ struct err *dwarf_open(const struct elf_file *main, const struct elf_file *debug
 	if (file->alt)
 		index_units(file, file->alt);
 	index_units(file, file->dwarf);
+	if (file->assembly.count)
+		qsort(file->assembly.data, file->assembly.count,
+		      sizeof(*file->assembly.data), by_begin);
 	sort_functions(file);
 	file->generation = 1;
 	sort_globals(file, &file->globals);
@@ -265,6 +301,7 @@ void dwarf_close(struct dwarf_file *file)
 		return;
 	vec_fini(&file->functions);
 	vec_fini(&file->owners);
+	vec_fini(&file->assembly);
 	vec_fini(&file->units);
 	vec_fini(&file->globals);
 	vec_fini(&file->tls);
@@ -345,56 +382,6 @@ bool dwarf_proto_named(struct dwarf_file *file, const char *name,
 
 	*ret_proto = dwarf_proto_of(file, &die);
 	return true;
-}
-
-struct type_walk {
-	struct dwarf_file *file;
-	dwarf_type_fn each;
-	void *ctx;
-	unsigned depth;
-};
-
-static void each_type(struct type_walk *walk, Dwarf_Die *parent)
-{
-	Dwarf_Die die, other;
-	Dwarf_Attribute attr;
-
-	if (walk->depth > DWARF_MAX_CHAIN || dwarf_child(parent, &die))
-		return;
-	walk->depth++;
-	do {
-		switch (dwarf_tag(&die)) {
-		case DW_TAG_structure_type:
-		case DW_TAG_union_type:
-		case DW_TAG_class_type:
-		case DW_TAG_typedef:
-		case DW_TAG_array_type:
-			walk->each(walk->ctx, dwarf_type_at(walk->file, &die));
-			break;
-		case DW_TAG_namespace:
-			each_type(walk, &die);
-			break;
-		case DW_TAG_imported_unit:
-			if (dwarf_attr(&die, DW_AT_import, &attr) &&
-			    dwarf_formref_die(&attr, &other))
-				each_type(walk, &other);
-			break;
-		}
-	} while (dwarf_next(&die));
-	walk->depth--;
-}
-
-void dwarf_unit_types(struct dwarf_file *file, uint32_t unit, dwarf_type_fn each,
-		      void *ctx)
-{
-	struct type_walk walk = { .file = file, .each = each, .ctx = ctx };
-
-	if (!unit || unit >= file->units.count)
-		return;
-
-	Dwarf_Die top = dwarf_die_of(&file->units.data[unit]);
-
-	each_type(&walk, &top);
 }
 
 static int by_global_va(const void *a, const void *b)

@@ -80,6 +80,9 @@ const struct dwarf_function *dwarf_function_at(const struct dwarf_file *file,
 const struct dwarf_function *dwarf_function_by_va(const struct dwarf_file *file,
 						  uint64_t va);
 
+/* dwarf_is_assembly() - does @va lie in a unit that was written in assembly? */
+bool dwarf_is_assembly(const struct dwarf_file *file, uint64_t va);
+
 struct dwarf_proto {
 	const char *name; /* borrowed, "" when it has none */
 	uint32_t type;	  /* DTYPE_FUNCTION; 0 unknown */

@@ -49,6 +49,7 @@ struct dwarf_file {
 	struct map *protos;	 /* hash of the name -> struct dtype_ref */
 	VEC(struct dwarf_function) functions;
 	VEC(struct range_owner) owners;
+	VEC(struct dwarf_range) assembly; /* code of such units, sorted */
 	struct known_globals globals, tls;
 	struct known_globals statics, tls_statics; /* local, met since dwarf_enter() */
 	uint32_t generation;

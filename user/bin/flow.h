@@ -148,6 +148,8 @@ struct flow_input {
 		       bool is_head);
 	/* How many argument registers the call at @insn takes. */
 	unsigned (*call_args)(void *ctx, uint32_t insn);
+	/* Which registers it may change; NULL: those of the convention. */
+	uint64_t (*call_clobbers)(void *ctx, uint32_t insn);
 };
 
 struct flow *flow_new(void);

@@ -444,6 +444,18 @@ static void do_compare(struct flow *flow, const struct insn *insn)
 	vec_push(&flow->compares, ((struct flow_pair){ x, y, flow->impl->insn }));
 }
 
+static void clobber_by_call(struct flow *flow)
+{
+	const struct flow_input *in = flow->impl->in;
+	uint64_t changed = in->call_clobbers
+				   ? in->call_clobbers(in->ctx, flow->impl->insn)
+				   : in->abi->call_clobbers;
+
+	for (uint8_t reg = 0; reg < INSN_REGS; reg++)
+		if (changed >> reg & 1)
+			flow_put(flow, reg, lazy(flow, false));
+}
+
 static void do_call(struct flow *flow, const struct insn *insn)
 {
 	struct flow_impl *impl = flow->impl;
@@ -461,9 +473,7 @@ static void do_call(struct flow *flow, const struct insn *insn)
 	if (insn->op == INSN_CALL) {
 		call.node = flow_node_new(flow, FLOW_CALL, impl->insn);
 		flow->nodes.data[call.node].link = (uint32_t)flow->calls.count;
-		for (uint8_t reg = 0; reg < INSN_REGS; reg++)
-			if (abi->call_clobbers >> reg & 1)
-				flow_put(flow, reg, lazy(flow, false));
+		clobber_by_call(flow);
 		flow_put(flow, abi->result, (struct flow_ref){ call.node, 0 });
 		vec_each(&impl->taken, offset)
 			if (slot_of(*offset) != FLOW_NONE)

@@ -105,6 +105,15 @@ static void learn(struct recover *recover, const uint32_t *functions, size_t cou
 	unit_count_votes(recover->unit);
 }
 
+/* What a compiler's code would lack, assembly never had. */
+static void blame_assembly(struct recover *recover)
+{
+	if (dwarf_is_assembly(recover->dwarf, recover->code.function->va))
+		vec_each(&recover->code.decisions, decision)
+			if (decision->verdict == VERDICT_NO_TYPE)
+				decision->verdict = VERDICT_ASSEMBLY;
+}
+
 static void decide(struct recover *recover, const struct dwarf_function *function)
 {
 	if (recover->options.dwarf_only) {
@@ -115,6 +124,7 @@ static void decide(struct recover *recover, const struct dwarf_function *functio
 	} else {
 		direct_decide(recover, &recover->code);
 	}
+	blame_assembly(recover);
 	recover->code.is_decided = true;
 }
 

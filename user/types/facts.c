@@ -140,10 +140,14 @@ int64_t facts_unbias(struct facts *facts, uint32_t type, int64_t offset,
 	step = flow_multiple(facts->flow, access->index) * access->scale;
 	if (unit_steps(facts->unit, type) && !(step % bytes))
 		return offset;
+	if (dtype_in_array(types, type, offset))
+		return offset;
 	bias = facts_bias(facts, access);
-	if (bias && !dtype_in_array(types, type, offset) &&
-	    dtype_in_array(types, type, offset + bias))
+	if (bias && dtype_in_array(types, type, offset + bias))
 		return offset + bias;
+	/* An index that runs through something smaller: through an array inside. */
+	if (step && step < bytes && step >= access->width)
+		dtype_array_near(types, type, &offset, step);
 	return offset;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "types/facts.h"
 #include "types/passing.h"
+#include "types/survive.h"
 
 #include <string.h>
 
@@ -131,6 +132,13 @@ static unsigned call_args(void *ctx, uint32_t index)
 		return passing.used;
 	}
 	return insn->target ? 0 : FLOW_MAX_ARGS;
+}
+
+static uint64_t call_clobbers(void *ctx, uint32_t index)
+{
+	struct facts *facts = ctx;
+
+	return survive_clobbers(facts->recover, &facts->code->insns.data[index]);
 }
 
 /* The CFA at each instruction, looked up once per rule. */
@@ -328,6 +336,7 @@ bool facts_find(struct recover *recover)
 		.ctx = facts,
 		.before = before,
 		.call_args = call_args,
+		.call_clobbers = call_clobbers,
 	};
 
 	if (!flow_run(facts->flow, &input))

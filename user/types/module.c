@@ -147,6 +147,7 @@ void module_enter(struct recover *recover, uint32_t number)
 {
 	code_clear(&recover->code);
 	unit_free(recover->unit);
+	map_clear(recover->clobbers);
 	recover->unit = unit_new(number);
 	recover->types = dwarf_enter(recover->dwarf);
 }
@@ -217,6 +218,7 @@ struct err *recover_open(const struct recover_files *files,
 
 	recover->arena = arena_new();
 	recover->fields = map_new(sizeof(uint64_t), sizeof(struct fact_field *));
+	recover->clobbers = map_new(sizeof(uint64_t), sizeof(uint64_t));
 	recover->results = map_new(sizeof(uint32_t), sizeof(struct unit_result *));
 	if (options)
 		recover->options = *options;
@@ -259,6 +261,7 @@ void recover_close(struct recover *recover)
 	elf_close(recover->debug);
 	elf_close(recover->main);
 	vec_fini(&recover->relocated);
+	map_free(recover->clobbers);
 	map_free(recover->fields);
 	arena_free(recover->arena);
 	str_fini(&recover->path);

@@ -73,8 +73,9 @@ struct recover {
 	struct arena *arena;		 /* field lists given out */
 	struct map *fields; /* hash of a layout -> struct fact_field pointer */
 	uint64_t units, kept_units;
-	struct keep *keep;   /* NULL: nothing is kept */
-	struct sweep *sweep; /* under way; NULL: none */
+	struct map *clobbers; /* callee of the unit -> registers it changes */
+	struct keep *keep;    /* NULL: nothing is kept */
+	struct sweep *sweep;  /* under way; NULL: none */
 	struct str path, name;
 };
 

@@ -21,6 +21,15 @@ static void abstain(struct answer *answer, enum verdict verdict)
 	answer->confidence = 0;
 }
 
+/* Why there is no answer where no function is known. */
+static enum verdict without_function(const struct recover *recover, uint64_t va)
+{
+	if (!recover->dwarf)
+		return VERDICT_NO_DEBUG;
+	return dwarf_is_assembly(recover->dwarf, va) ? VERDICT_ASSEMBLY
+						     : VERDICT_NO_FUNCTION;
+}
+
 static uint32_t number_of(struct recover *recover, const struct dwarf_function *function)
 {
 	size_t count;
@@ -55,11 +64,10 @@ void recover_at(struct recover *recover, uint64_t va, bool skid,
 	uint64_t asked = va;
 	uint32_t number;
 
-	if (!recover->dwarf)
-		abstain(&answer, VERDICT_NO_DEBUG);
-	else if (!(function = dwarf_function_at(recover->dwarf, va)))
-		abstain(&answer, VERDICT_NO_FUNCTION);
+	if (recover->dwarf)
+		function = dwarf_function_at(recover->dwarf, va);
 	if (!function) {
+		abstain(&answer, without_function(recover, va));
 		*ret_answer = answer;
 		return;
 	}
@@ -179,8 +187,7 @@ static void sweep_gap(struct sweep *sweep, uint64_t lo, uint64_t hi)
 			    &(struct answer){
 				    .va = insn.va,
 				    .insn_va = insn.va,
-				    .verdict = recover->dwarf ? VERDICT_NO_FUNCTION
-							      : VERDICT_NO_DEBUG,
+				    .verdict = without_function(recover, insn.va),
 				    .access = insn.mems[0].access,
 				    .width = insn.mems[0].width,
 				    .is_frame = module_is_frame_access(recover, insn.va),
