@@ -81,40 +81,59 @@ static bool is_known(const struct bindings *bindings, const char *name)
 	return false;
 }
 
-static void load_file(struct bindings *bindings, const char *folder, const char *name)
+static bool load_file(void *ctx, const char *folder, const char *name)
 {
+	struct bindings *bindings = ctx;
 	CLEANUP(free) char *path = mem_printf("%s/%s", folder, name);
 	struct spec *spec;
 
-	if (!str_ends(name, ".yaml") || *name == '.' || is_known(bindings, name) ||
-	    bindings->specs.count >= BINDINGS_MAX_SPECS)
-		return;
+	if (is_known(bindings, name))
+		return false;
 	struct err *err = spec_load(path, &spec);
 
 	if (!err) {
 		vec_push(&bindings->specs, spec);
-		return;
+		return bindings->specs.count >= BINDINGS_MAX_SPECS;
 	}
 	log_warn("%s, leaving it out", err->text);
 	err_free(err);
+	return false;
 }
 
-static void load_all(struct bindings *bindings)
+/* Return: @each said that it is enough. */
+static bool each_file(bool (*each)(void *ctx, const char *folder, const char *name),
+		      void *ctx)
 {
 	const char *given = getenv("ASSAY_SPEC_PATH");
 	const char *at = given && *given ? given : BINDINGS_OWN ":" BINDINGS_SHIPPED;
+	bool is_enough = false;
 
-	while (*at) {
+	while (*at && !is_enough) {
 		size_t length = strcspn(at, ":");
 		CLEANUP(free) char *folder = mem_printf("%.*s", (int)length, at);
 		DIR *list = opendir(folder);
 
-		for (struct dirent *entry; list && (entry = readdir(list));)
-			load_file(bindings, folder, entry->d_name);
+		for (struct dirent *entry; list && !is_enough && (entry = readdir(list));)
+			if (str_ends(entry->d_name, ".yaml") && *entry->d_name != '.')
+				is_enough = each(ctx, folder, entry->d_name);
 		if (list)
 			closedir(list);
 		at += length + (at[length] == ':');
 	}
+	return is_enough;
+}
+
+static bool found_one(void *ctx, const char *folder, const char *name)
+{
+	(void)ctx;
+	(void)folder;
+	(void)name;
+	return true;
+}
+
+bool bindings_any(void)
+{
+	return each_file(found_one, NULL);
 }
 
 struct bindings *bindings_new(const struct bindings_config *config)
@@ -123,7 +142,7 @@ struct bindings *bindings_new(const struct bindings_config *config)
 
 	bindings->config = *config;
 	bindings->seen = map_new(sizeof(uint64_t), 1);
-	load_all(bindings);
+	each_file(load_file, bindings);
 	return bindings;
 }
 

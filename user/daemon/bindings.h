@@ -26,6 +26,9 @@ struct bindings_config {
 	struct probes *probes;
 };
 
+/* bindings_any() - is there any spec file at all? */
+bool bindings_any(void);
+
 struct bindings;
 /* bindings_new() - read the spec files of $ASSAY_SPEC_PATH or the two folders above; one
  * with errors is logged and left out. */

@@ -47,7 +47,7 @@ static const struct setting settings[] = {
 	  "bytes of user stack copied per tick for unwinding" },
 	{ "sampling", "sources", SET_TEXT, AT(sources), "auto", 0, 0,
 	  "auto, or a list of ibs, pebs, clock, page-fault" },
-	{ "sampling", "specs", SET_TEXT, AT(specs), "off", 0, 0,
+	{ "sampling", "specs", SET_TEXT, AT(specs), "on", 0, 0,
 	  "on: attach the probes of the spec files, within the budget; off" },
 	{ "sampling", "budget", SET_SHARE, AT(budget_ppm), "1%", 100, 500000,
 	  "of the targets' CPU that probes and samples may cost, 0.01% to 50%" },

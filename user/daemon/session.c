@@ -243,11 +243,9 @@ static void observe(void *ctx, const struct event *event)
 
 /* Opening. */
 
-/* Until uprobes have proved themselves on every framework, somebody must ask for them: by
- * the setting, or by naming spec files. */
 static bool wants_specs(const struct config *config)
 {
-	return !strcmp(config->specs, "on") || getenv("ASSAY_SPEC_PATH");
+	return !strcmp(config->specs, "on") && bindings_any();
 }
 
 static struct err *start_probes(struct session *session)
