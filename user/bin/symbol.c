@@ -29,11 +29,17 @@ struct kernel_symbol {
 	size_t name; /* offset in @text */
 };
 
+/* A relative file name and its unit's folder, by address: both live as long as dwarf. */
+struct relative {
+	const char *folder, *file;
+};
+
 struct symbols {
 	struct elf_functions *functions; /* NULL for the kernel */
 	Dwarf *dwarf;			 /* NULL without debug information */
 	VEC(struct unit_range) units;	 /* sorted by lo */
 	struct map *names;		 /* address of a mangled name -> char * */
+	struct map *paths;		 /* struct relative -> char * */
 	struct arena *arena;
 	char *text; /* kallsyms, lines cut into strings */
 	VEC(struct kernel_symbol) kernel;
@@ -45,6 +51,7 @@ static struct symbols *new_symbols(void)
 
 	symbols->arena = arena_new();
 	symbols->names = map_new(sizeof(uint64_t), sizeof(char *));
+	symbols->paths = map_new(sizeof(struct relative), sizeof(char *));
 	return symbols;
 }
 
@@ -58,6 +65,7 @@ void symbols_free(struct symbols *symbols)
 	vec_fini(&symbols->units);
 	vec_fini(&symbols->kernel);
 	map_free(symbols->names);
+	map_free(symbols->paths);
 	arena_free(symbols->arena);
 	free(symbols->text);
 	free(symbols);
@@ -191,6 +199,31 @@ static Dwarf_Line *line_at(Dwarf_Die *unit, uint64_t va, bool at_entry)
 	return NULL;
 }
 
+/* Relative names are so to the folder in which the unit was compiled. */
+static const char *join(struct symbols *symbols, Dwarf_Die *unit, const char *file)
+{
+	Dwarf_Attribute attribute;
+	bool is_new;
+
+	if (*file == '/' || !dwarf_attr(unit, DW_AT_comp_dir, &attribute))
+		return file;
+	struct relative key = { dwarf_formstring(&attribute), file };
+
+	if (!key.folder || *key.folder != '/')
+		return file;
+	const char **slot = map_put(symbols->paths, &key, &is_new);
+
+	if (!is_new)
+		return *slot;
+	*slot = file;
+	size_t length = strlen(key.folder);
+	const char *slash = key.folder[length - 1] == '/' ? "" : "/";
+
+	if (length + strlen(file) < SYMBOL_MAX_PATH)
+		*slot = arena_printf(symbols->arena, "%s%s%s", key.folder, slash, file);
+	return *slot;
+}
+
 static void find_line(struct symbols *symbols, uint64_t va, bool at_entry,
 		      const char **ret_file, uint32_t *ret_line)
 {
@@ -204,7 +237,7 @@ static void find_line(struct symbols *symbols, uint64_t va, bool at_entry,
 
 	if (!file || dwarf_lineno(entry, &line) || line <= 0)
 		return;
-	*ret_file = file;
+	*ret_file = join(symbols, &unit, file);
 	*ret_line = (uint32_t)line;
 }
 

@@ -18,12 +18,14 @@
 #define SYMBOL_MAX_KALLSYMS	  (1024 * 1024) /* symbols of text */
 #define SYMBOL_MAX_MANGLED	  4096		/* longer names stay as they are */
 #define SYMBOL_MAX_NAME		  8192		/* demangled; longer ones stay mangled */
+#define SYMBOL_MAX_PATH		  4096		/* a longer one stays relative */
 #define SYMBOL_MAX_UNITS	  (1024 * 1024)
 #define SYMBOL_MAX_RANGES	  (4 * 1024 * 1024) /* of all units */
 
 struct symbols;
 
-/* Strings are "" when unknown and live until symbols_free(); numbers are then 0. */
+/* Strings are "" when unknown and live until symbols_free(); numbers are then 0. Files are
+ * absolute wherever debug information tells the folder of the build. */
 struct symbol {
 	const char *function; /* "foo@plt" for a PLT entry */
 	uint64_t function_va, function_bytes;

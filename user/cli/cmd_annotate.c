@@ -31,7 +31,8 @@ static const struct option_spec options[] = {
 	{ "min-confidence", 'c', OPTION_TEXT, "C",
 	  "only answers at least this sure, 0 to 1", 0, 0 },
 	{ "source", 0, OPTION_FILE, "DIR",
-	  "where source files with relative names are: the build's folder", 0, 0 },
+	  "where the sources are now: looked through by ever shorter ends of their names",
+	  0, 0 },
 	{ "binary", 'b', OPTION_FILE, "FILE",
 	  "the file with the code, when it is no longer where it was sampled", 0, 0 },
 	{ 0 },
@@ -54,7 +55,7 @@ struct annotation {
 	size_t candidates;
 	uint64_t module_id, va, bytes;
 	const char *function, *module, *path, *build_id;
-	const char *source_dir; /* NULL: relative names are not looked for */
+	const char *source_dir; /* NULL: sources are where they were compiled */
 	VEC(struct line) lines; /* sorted by va once loaded */
 	double min_confidence;
 	int64_t samples;
@@ -274,13 +275,10 @@ static const struct column columns[CELLS] = {
 	[CELL_LINE] = { "line", "LINE", COLUMN_NUMBER, COLUMN_MACHINE },
 };
 
-static void put_source(struct table *table, struct sources *sources, const char *dir,
+static void put_source(struct table *table, struct sources *sources,
 		       const struct line *line)
 {
-	CLEANUP(free)
-	char *path = dir && *line->file != '/' ? mem_printf("%s/%s", dir, line->file)
-					       : mem_strdup(line->file);
-	CLEANUP(free) char *source = source_line(sources, path, line->line);
+	CLEANUP(free) char *source = source_line(sources, line->file, line->line);
 	const char *slash = strrchr(line->file, '/');
 	CLEANUP(free)
 	char *text =
@@ -326,14 +324,14 @@ static void put_line(struct table *table, const struct line *line)
 
 static struct table *make_table(const struct annotation *a)
 {
-	CLEANUP(sources_free) struct sources *sources = sources_new();
+	CLEANUP(sources_free) struct sources *sources = sources_new(a->source_dir);
 	struct table *table = table_new(columns, CELLS);
 	const char *file = "";
 	uint32_t number = 0;
 
 	vec_each(&a->lines, line) {
 		if (line->line && (line->line != number || strcmp(line->file, file))) {
-			put_source(table, sources, a->source_dir, line);
+			put_source(table, sources, line);
 			number = line->line;
 			file = line->file;
 		}
@@ -413,8 +411,8 @@ const struct cmd cmd_annotate = {
 		"(PROVENANCE, or the reason why not) and how sure it is (CONF).\n\n"
 		"A sample of the clock falls behind the instruction that it stands for: "
 		"SAMPLES counts it at the memory instruction it is attributed to, AT "
-		"where it fell. Source text is shown where the file is still there and "
-		"readable, else its name and line. The code comes from the file that was "
+		"where it fell. Source text is shown where the file is still where it was "
+		"compiled, or below --source, else its name and line. The code comes from the file that was "
 		"sampled, which must be the same build; without it only the sampled "
 		"instructions are listed.",
 	.groups = CMD_DB | CMD_OUTPUT,

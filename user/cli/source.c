@@ -18,13 +18,15 @@ struct source {
 };
 
 struct sources {
+	const char *dir;   /* NULL: none */
 	struct map *files; /* hash of the path -> struct source */
 };
 
-struct sources *sources_new(void)
+struct sources *sources_new(const char *dir)
 {
 	struct sources *sources = mem_alloc(sizeof(*sources));
 
+	sources->dir = dir;
 	sources->files = map_new(sizeof(uint64_t), sizeof(struct source));
 	return sources;
 }
@@ -44,17 +46,63 @@ void sources_free(struct sources *sources)
 	free(sources);
 }
 
-static void load(struct source *source, const char *path)
+static int open_file(const char *path)
 {
-	CLEANUP(close) int fd = -1;
+	CLEANUP(close)
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode))
+		return -1;
+	return take_fd(&fd);
+}
+
+/* "/a/./b/../c" -> "a/c": what leaves the folder at the front is cut off. */
+static char *plain(const char *path)
+{
+	CLEANUP(free) char *copy = mem_strdup(path);
+	char *rest = copy, *part, *out = mem_alloc(strlen(path) + 1);
+	size_t length = 0;
+
+	while ((part = strsep(&rest, "/"))) {
+		if (!*part || !strcmp(part, "."))
+			continue;
+		if (!strcmp(part, "..")) {
+			while (length && out[--length] != '/')
+				;
+			continue;
+		}
+		if (length)
+			out[length++] = '/';
+		memcpy(out + length, part, strlen(part));
+		length += strlen(part);
+	}
+	out[length] = 0;
+	return out;
+}
+
+static int find_file(const char *dir, const char *path)
+{
+	CLEANUP(free) char *name = dir ? plain(path) : NULL;
+
+	for (const char *rest = name; rest; rest = strchr(rest, '/')) {
+		rest += *rest == '/';
+		CLEANUP(free) char *at = mem_printf("%s/%s", dir, rest);
+		int fd = open_file(at);
+
+		if (fd >= 0)
+			return fd;
+	}
+	/* A relative name would be one in our own working directory, of anything. */
+	return *path == '/' ? open_file(path) : -1;
+}
+
+static void load(struct source *source, const char *dir, const char *path)
+{
+	CLEANUP(close) int fd = find_file(dir, path);
 	size_t bytes;
 
-	/* A relative name would be one in our own working directory, of anything. */
-	if (*path != '/')
-		return;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &info) || !S_ISREG(info.st_mode))
+	if (fd < 0)
 		return;
 	struct err *err = file_read_fd(fd, SOURCE_MAX_BYTES, &source->text, &bytes);
 
@@ -79,9 +127,9 @@ char *source_line(struct sources *sources, const char *path, uint32_t line)
 		return NULL;
 	if (!source) {
 		source = map_put(sources->files, &key, NULL);
-		load(source, path);
+		load(source, sources->dir, path);
 	}
-	if (!source->text || !line || line + 1 > source->lines.count)
+	if (!source->text || !line || line >= source->lines.count)
 		return NULL;
 
 	size_t begin = source->lines.data[line - 1], end = source->lines.data[line] - 1;

@@ -17,11 +17,17 @@
 
 struct sources;
 
-struct sources *sources_new(void);
+/**
+ * sources_new() - @dir: where the sources are now, or NULL. A file is looked for there by
+ * its whole name, then without one folder after the other from the front ("build/a/x.c",
+ * "a/x.c", "x.c"), and at last at its own place. Borrowed.
+ */
+struct sources *sources_new(const char *dir);
 void sources_free(struct sources *sources); /* NULL is fine */
 CLEANUP_DEFINE(sources_free, struct sources *)
 
-/* source_line() - allocated, without indentation and newline; NULL when there is none. */
+/* source_line() - allocated, without indentation and newline; NULL when there is none.
+ * A relative @path is looked for in the folder of sources_new() only. */
 char *source_line(struct sources *sources, const char *path, uint32_t line);
 
 #endif

@@ -124,6 +124,21 @@ static void an_inlined_line_is_its_own(void **state)
 	self_close(&self);
 }
 
+static void a_relative_name_is_joined_with_the_folder_of_the_build(void **state)
+{
+	struct self self;
+
+	(void)state;
+	self_open(&self);
+	struct symbol symbol = symbols_at(self.symbols, va_of((void *)in_cxx));
+
+	assert_int_equal(symbol.file[0], '/');
+	assert_int_equal(access(symbol.file, R_OK), 0);
+	assert_int_equal(symbol.function_file[0], '/');
+	assert_int_equal(access(symbol.function_file, R_OK), 0);
+	self_close(&self);
+}
+
 static void an_address_outside_has_no_name(void **state)
 {
 	struct self self;
@@ -204,6 +219,7 @@ int main(void)
 		cmocka_unit_test(names_are_demangled),
 		cmocka_unit_test(a_function_begins_on_the_line_of_its_name),
 		cmocka_unit_test(an_inlined_line_is_its_own),
+		cmocka_unit_test(a_relative_name_is_joined_with_the_folder_of_the_build),
 		cmocka_unit_test(an_address_outside_has_no_name),
 		cmocka_unit_test(kernel_symbols_move_by_the_slide),
 		cmocka_unit_test(a_kernel_that_hides_its_addresses_is_named),
