@@ -540,4 +540,5 @@ CREATE VIEW v_finding AS
 SELECT run_id, finding_id, pid, class, resource, object, score, since_at_ns, until_at_ns,
 	seen_at_ns, text
 FROM finding
+WHERE text <> ''
 ORDER BY score DESC;

@@ -12,6 +12,7 @@ WHERE (:run_id IS NULL OR run_id = :run_id)
 		) SELECT pid FROM up))
 	AND (:process IS NULL OR pid IN (SELECT pid FROM process
 		WHERE comm = :process OR service = :process))
+	AND text <> ''
 	AND seen_at_ns >= coalesce(:since_ns, 0)
 ORDER BY score DESC
 LIMIT coalesce(:limit, -1);

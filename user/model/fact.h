@@ -189,7 +189,7 @@ struct fact_span {
 	enum request_kind kind;
 	uint32_t tid, flags; /* enum abi_hit_flags */
 	uint64_t begin_ns, duration_ns, cpu_ns, probe_ns;
-	double weight; /* 1 / the probability that this span was put */
+	double weight;	   /* 1 / the probability that this span was put */
 	uint64_t trace_id; /* span_id of its root, as far as that is known here */
 };
 
@@ -222,7 +222,7 @@ struct fact_finding {
 	const char *class, *resource, *object;
 	double score;
 	uint64_t since_ns, until_ns, seen_ns; /* until: 0 it goes on */
-	const char *text;		      /* JSON of assay-finding(5) */
+	const char *text; /* JSON of assay-finding(5); "" takes it back */
 };
 
 struct fact {

@@ -131,7 +131,7 @@ struct found {
 	struct finding finding;
 	const struct resource *resource, *through; /* through: most waits are due to it */
 	int rule;
-	bool is_part, is_slow,
+	bool is_part, is_told, is_slow,
 		is_stop; /* stop: its victims are requests that nobody serves */
 };
 
@@ -257,6 +257,12 @@ void diagnose(const struct ledger *ledger, diagnose_fn each, void *ctx)
 			break;
 		each(ctx, &best->finding);
 		best->is_part = true;
+		best->is_told = true;
+	}
+	for (size_t i = 0; i < count; i++) {
+		found[i].finding.is_part = true;
+		if (!found[i].is_told)
+			each(ctx, &found[i].finding);
 	}
 	free(found);
 }

@@ -45,11 +45,12 @@ struct finding {
 	const char *function; /* where it is seen; "" unknown */
 	double coverage;      /* share of the time in which its probes were on */
 	uint64_t lost;	      /* events that the ledger could not take */
-	bool is_inferred;     /* the culprit is known by its oldest transaction only */
+	bool is_part; /* of another finding that was told before: it is none of its own */
+	bool is_inferred; /* the culprit is known by its oldest transaction only */
 };
 
 /* diagnose() - after ledger_walk() said so. @each borrows the finding during the call;
- * in order of falling score. */
+ * in order of falling score; at last those that are part of another one. */
 typedef void (*diagnose_fn)(void *ctx, const struct finding *finding);
 void diagnose(const struct ledger *ledger, diagnose_fn each, void *ctx);
 

@@ -94,6 +94,29 @@ static void take_over(struct entry *entry, const struct finding *finding)
 	entry->finding = *finding;
 }
 
+/* What was told is part of another one: it is told to be nothing by itself. */
+static void withdraw(struct findings *findings, struct entry *entry)
+{
+	struct fact fact = { .kind = FACT_FINDING };
+
+	if (!entry)
+		return;
+	fact.finding = (struct fact_finding){
+		.run_id = findings->config.run_id,
+		.finding_id = entry->finding_id,
+		.class = "",
+		.resource = "",
+		.object = "",
+		.text = "",
+	};
+	if (entry->is_put)
+		sink_put(findings->config.sink, &fact);
+	uint64_t id = entry->finding_id;
+
+	map_del(findings->entries, &id);
+	free(entry);
+}
+
 static void on_finding(void *ctx, const struct finding *finding)
 {
 	struct findings *findings = ctx;
@@ -103,6 +126,10 @@ static void on_finding(void *ctx, const struct finding *finding)
 	struct entry **found = map_find(findings->entries, &id);
 	struct entry *entry = found ? *found : NULL;
 
+	if (finding->is_part) {
+		withdraw(findings, entry);
+		return;
+	}
 	if (!entry) {
 		if (map_count(findings->entries) >= FINDINGS_MAX)
 			return;
