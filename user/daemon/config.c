@@ -57,6 +57,11 @@ static const struct setting settings[] = {
 	  "the SQLite file" },
 	{ "store", "quota", SET_SIZE, AT(quota_bytes), "1G", 8 * MIB, 1024 * 1024 * MIB,
 	  "largest size of the file; old buckets are rolled up, then dropped" },
+	{ "store", "cache", SET_TEXT, AT(cache), "auto", 0, 0,
+	  "folder where answers about programs are kept; auto: /var/lib/assay/cache for a "
+	  "service with a user, else that of assay analyze; off" },
+	{ "store", "cache_size", SET_SIZE, AT(cache_bytes), "512M", MIB,
+	  1024 * 1024 * MIB, "largest size of that folder; least recently used go" },
 	{ "store", "keep_1s", SET_DURATION, AT(keep_1s_ns), "10m", SEC, YEAR,
 	  "how long buckets stay 1 s long" },
 	{ "store", "keep_10s", SET_DURATION, AT(keep_10s_ns), "6h", SEC, YEAR,

@@ -38,6 +38,8 @@ struct config {
 	/* [store] */
 	char *db;
 	uint64_t quota_bytes;
+	char *cache; /* folder for kept answers; "auto", "off" */
+	uint64_t cache_bytes;
 	uint64_t keep_1s_ns, keep_10s_ns, keep_1m_ns, keep_1h_ns;
 	/* [daemon] */
 	char *socket; /* "" for none */

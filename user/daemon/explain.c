@@ -338,6 +338,8 @@ static void on_batch(void *ctx, struct err *err, const struct job_reply *reply)
 			put_symbol(explain, batch->module_id, &reply->symbols.data[i]);
 	if (explain && reply && batch->topic == TYPES)
 		put_answers(explain, batch->module_id, &reply->sites.answers);
+	if (explain && reply && batch->topic == TYPES)
+		modules_kept(explain->config.modules, batch->module_id, reply);
 	if (reply && reply->more)
 		return;
 	if (explain) {

@@ -61,6 +61,7 @@ void held_free(struct modules *modules, struct held *held)
 	for (size_t i = 0; i < HELD_FDS; i++)
 		origin_fini(&held->origin[i]);
 	debugfile_paths_fini(&held->candidates);
+	kept_free(held->kept);
 	free(held->path);
 	free(held->debuglink);
 	free(held->altlink);

@@ -18,8 +18,10 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/str.h"
+#include "daemon/config.h"
 #include "daemon/modules_impl.h"
 #include "event/event.h"
+#include "job/cache.h"
 
 #define IDENTIFY_TRIES	2
 #define UNNAMED_ID_SEED 7
@@ -351,6 +353,49 @@ static struct err *open_all(struct modules *modules, struct held *held)
 	return NULL;
 }
 
+char *modules_kept_folder(const struct config *config)
+{
+	if (!strcmp(config->cache, "off") || !*config->cache)
+		return NULL;
+	if (strcmp(config->cache, "auto") != 0)
+		return mem_strdup(config->cache);
+	return *config->user ? mem_strdup("/var/lib/assay/cache") : cache_folder();
+}
+
+#define SAVE_NS (30 * 1000000000ull) /* between writes for one module */
+
+/* What was found out about a module in a container must not pass for that of the host's
+ * module of the same path: the file's device and owner are part of the name. */
+static int open_kept(struct modules *modules, struct held *held)
+{
+	if (!modules->config.kept_folder || held->fd[HELD_MAIN] < 0)
+		return -1;
+	kept_free(held->kept);
+	held->kept =
+		kept_open(modules->config.kept_folder, held->path, held->fd[HELD_MAIN]);
+	held->saved_ns = clock_ns();
+	return kept_fd(held->kept);
+}
+
+static void save_kept(struct modules *modules, struct held *held)
+{
+	if (held->kept)
+		err_free(kept_save(held->kept, false, modules->config.kept_bytes));
+	held->saved_ns = clock_ns();
+}
+
+void modules_kept(struct modules *modules, uint64_t module_id,
+		  const struct job_reply *reply)
+{
+	struct held *held = held_find(modules, module_id);
+
+	if (!held || !held->kept)
+		return;
+	kept_take(held->kept, reply);
+	if (clock_ns() - held->saved_ns > SAVE_NS)
+		save_kept(modules, held);
+}
+
 static struct err *tell_worker(struct modules *modules, struct held *held,
 			       enum job_class class)
 {
@@ -367,12 +412,21 @@ static struct err *tell_worker(struct modules *modules, struct held *held,
 		TRY(opener_open(modules->config.opener,
 				&(struct open_request){ .what = OPEN_KALLSYMS },
 				&kallsyms));
-	TRY(job_open(client, &(struct job_open){ .module_id = held->module_id,
-						 .main_fd = held->fd[HELD_MAIN],
-						 .debug_fd = held->fd[HELD_DEBUG],
-						 .alt_fd = held->fd[HELD_ALT],
-						 .kallsyms_fd = kallsyms,
-						 .slide = held->slide }));
+	bool keeps = class == JOB_ANALYZE && kallsyms < 0 && modules->config.kept_folder;
+	struct job_open open = { .module_id = held->module_id,
+				 .main_fd = held->fd[HELD_MAIN],
+				 .debug_fd = held->fd[HELD_DEBUG],
+				 .alt_fd = held->fd[HELD_ALT],
+				 .kallsyms_fd = kallsyms,
+				 .slide = held->slide,
+				 .keeps = keeps,
+				 .pack_fd = -1 };
+
+	if (keeps) {
+		save_kept(modules, held);
+		open.pack_fd = open_kept(modules, held);
+	}
+	TRY(job_open(client, &open));
 	held->known[class] = true;
 	return NULL;
 }
@@ -464,8 +518,10 @@ void modules_free(struct modules *modules)
 	if (!modules)
 		return;
 	flights_cut(&modules->flights);
-	while ((slot = map_next(modules->held, &pos, NULL)))
+	while ((slot = map_next(modules->held, &pos, NULL))) {
+		save_kept(modules, *slot);
 		held_free(modules, *slot);
+	}
 	map_free(modules->held);
 	if (modules->vdso_fd >= 0)
 		close(modules->vdso_fd);

@@ -28,6 +28,7 @@
  * @sink: FACT_MODULE with @debug once the search has ended.
  * @opened: a file of this module was opened, the module may be known already; @fd is
  *	borrowed. NULL: of no interest.
+ * @kept_folder: what workers find out about code is kept there (job/kept.h).
  * @debuginfod_urls: space separated; NULL or "": never ask the network.
  */
 struct modules_config {
@@ -38,6 +39,8 @@ struct modules_config {
 	void (*opened)(void *ctx, uint64_t module_id, int fd);
 	void *ctx;
 	const char *debuginfod_urls;
+	const char *kept_folder; /* NULL: nothing is kept */
+	uint64_t kept_bytes;	 /* of that folder */
 };
 
 struct modules;
@@ -63,6 +66,16 @@ struct err *modules_kernel(struct modules *modules);
  */
 struct err *modules_open(struct modules *modules, uint64_t module_id,
 			 enum job_class class);
+
+/* modules_kept_folder() - for struct modules_config, as settings have it; allocated, NULL
+ * for none. */
+struct config;
+char *modules_kept_folder(const struct config *config);
+
+/* modules_kept() - a reply about types came from the worker; what it has to keep is
+ * saved some time later, at the latest by modules_free(). */
+void modules_kept(struct modules *modules, uint64_t module_id,
+		  const struct job_reply *reply);
 
 /* modules_open_code() - the same for unwinding by JOB_RESOLVE: needs the file itself
  * only, so it does not wait for the search for debug information. */

@@ -10,6 +10,7 @@
 #include "daemon/flight.h"
 #include "daemon/modules.h"
 #include "job/debugfile.h"
+#include "job/kept.h"
 
 enum debug_state { DEBUG_SEARCHING, DEBUG_DONE };
 
@@ -35,6 +36,8 @@ struct held {
 	uint64_t slide;			/* kernel and its modules */
 	bool uses_kallsyms;
 	bool known[JOB_FETCH]; /* by the worker of that class */
+	struct kept *kept;     /* NULL: nothing is kept */
+	uint64_t saved_ns;     /* when, the last time */
 	uint64_t used;	       /* for LRU */
 
 	/* from identify, for the search */

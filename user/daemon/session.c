@@ -48,7 +48,7 @@ struct session {
 	struct target target;
 	uint64_t run_id;
 	struct stream_meta meta;
-	char *sources;
+	char *sources, *kept_folder;
 	struct probe_fds fds;
 	struct ring *ring;
 	struct merge *merge;
@@ -325,8 +325,11 @@ static void build_explainers(struct session *session)
 		.opened = file_opened,
 		.ctx = session,
 		.debuginfod_urls = session->config.config->debuginfod_urls,
+		.kept_bytes = session->config.config->cache_bytes,
 	};
 
+	session->kept_folder = modules_kept_folder(session->config.config);
+	modules.kept_folder = session->kept_folder;
 	session->snapshot = snapshot_new(&snapshot);
 	session->modules = modules_new(&modules);
 
@@ -438,6 +441,7 @@ void session_free(struct session *session)
 	probes_free(session->probes);
 	session->probes = NULL;
 	modules_free(session->modules);
+	free(session->kept_folder);
 	snapshot_free(session->snapshot);
 	merge_free(session->merge);
 	live_free(session->live);
