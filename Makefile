@@ -43,7 +43,7 @@ $(foreach p,$(PROGRAMS),$(eval $B/$p: $(call objs,$(DIRS_$p))))
 $B/assay $B/assayd: $(GEN_OBJS)
 $(PROGRAMS:%=$B/%):
 	$(call say,LD) $(CC) $(CFLAGS) $(LDFLAGS) $^ -o $@ \
-	  $(shell pkg-config --libs libxxhash $(PKGS_$(@F))) $(if $(findstring worker,$@),-liberty)
+	  $(shell pkg-config --libs libxxhash $(PKGS_$(@F))) $(if $(findstring worker,$@),-liberty) -lm
 
 $B/%.o: %.c Makefile
 	@mkdir -p $(@D)

@@ -30,7 +30,7 @@ $ assay help typs
 ! assay help: there is no command 'typs'; did you mean 'types'?
 ? 2
 $ assay types --by colour
-! assay types: --by: 'colour' is none of type|field|function
+! assay types: --by: 'colour' is none of type|field|function|method
 ! try: assay types --help
 ? 2
 $ assay types --since yesterday

@@ -2,7 +2,8 @@
 #include "cli/report.h"
 
 static const struct option_spec options[] = {
-	{ "by", 'b', OPTION_CHOICE, "type|field|function", "what a row is; type", 0, 0 },
+	{ "by", 'b', OPTION_CHOICE, "type|field|function|method",
+	  "what a row is; type. method: the fields of each kind of request", 0, 0 },
 	{ "since", 's', OPTION_DURATION, "TIME", "only the last TIME (10m, 2h, 1d)", 0,
 	  0 },
 	{ "run", 'r', OPTION_TEXT, "RUN", "only this run; see assay status", 0, 0 },
@@ -17,7 +18,8 @@ static const struct option_spec options[] = {
 
 static struct err *run_types(struct cli *cli)
 {
-	static const char *const names[] = { "types", "fields", "functions" };
+	static const char *const names[] = { "types", "fields", "functions",
+					     "method_fields" };
 	const char *name = names[option_number(&cli->options, "by", 0)];
 	struct report_scope scope;
 	CLEANUP(db_close) struct db *db = NULL;

@@ -20,6 +20,8 @@ static const struct column looks[] = {
 	{ "share_of_kind", "SHARE", COLUMN_SHARE, 0 },
 	{ "share_of_typed", "OF TYPED", COLUMN_SHARE, COLUMN_SPARE },
 	{ "share_of_type", "OF TYPE", COLUMN_SHARE, COLUMN_SPARE },
+	{ "share_of_method", "OF METHOD", COLUMN_SHARE, 0 },
+	{ "method", "METHOD", COLUMN_TEXT, COLUMN_CUT },
 	{ "share_typed", "TYPED", COLUMN_SHARE, 0 },
 	{ "share_lost", "LOST", COLUMN_SHARE, 0 },
 	{ "typed_samples", "TYPED", COLUMN_COUNT, COLUMN_MACHINE },
@@ -258,6 +260,7 @@ static size_t scope_params(const struct report_scope *scope, struct report_param
 		{ "type", scope->type },
 		{ "function", scope->function },
 		{ "module", scope->module },
+		{ "method", scope->method },
 	};
 	size_t count = 0;
 

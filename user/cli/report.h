@@ -15,7 +15,7 @@ struct report_scope {
 	const char *process;
 	uint64_t limit; /* rows; 0: all */
 	double min_confidence;
-	const char *type, *function, *module; /* names, for what asks for them */
+	const char *type, *function, *module, *method; /* names, for what asks for them */
 	uint64_t type_id, module_id, function_va;
 };
 

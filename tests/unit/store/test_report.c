@@ -236,9 +236,10 @@ static void every_report_runs_on_an_empty_database(void **state)
 	struct place *place = *state;
 	CLEANUP(arena_free) struct arena *arena = arena_new();
 	static const char *const must[] = {
-		"annotate", "coverage", "fields",  "findings", "functions", "layout",
-		"layouts",  "loss",	"modules", "places",   "processes", "resources",
-		"runs",	    "stacks",	"status",  "timeline", "types"
+		"annotate", "coverage",	 "fields",    "findings",      "functions",
+		"layout",   "layouts",	 "loss",      "method_fields", "modules",
+		"places",   "processes", "resources", "runs",	       "spans",
+		"stacks",   "status",	 "timeline",  "types"
 	};
 	size_t count = 0;
 
