@@ -159,7 +159,6 @@ static bool edge_is_over(const void *key, void *value, void *ctx)
 static void close_methods(struct ledger *ledger, unsigned next)
 {
 	struct method **each;
-	struct queue *queue;
 	size_t pos = 0;
 
 	while ((each = map_next(ledger->methods, &pos, NULL))) {
@@ -176,9 +175,6 @@ static void close_methods(struct ledger *ledger, unsigned next)
 		method->count[next] = 0;
 		method->total_s[next] = 0;
 	}
-	pos = 0;
-	while ((queue = map_next(ledger->queues, &pos, NULL)))
-		queue->waiting[next] = 0;
 }
 
 void bucket_close(struct ledger *ledger)

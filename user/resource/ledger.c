@@ -2,9 +2,6 @@
 /*
  * Intervals are accounted for when they end and, while they last, at every walk: so a
  * wait that never ends costs its task from the first walk on, like any other.
- *
- * Amounts: a holding is what one task has of one object. A release takes from the task's
- * own holding first, else from whoever has the object: some things are freed by others.
  */
 #include "resource/ledger.h"
 
@@ -13,8 +10,7 @@
 
 #include "resource/ledger_impl.h"
 
-#define SECOND	1e9
-#define RARE_NS 1000000000ull
+#define SECOND 1e9
 
 struct ledger *ledger_new(void)
 {
@@ -30,7 +26,6 @@ struct ledger *ledger_new(void)
 	ledger->apps = map_new(sizeof(uint32_t), sizeof(struct app));
 	ledger->keys = map_new(2 * sizeof(uint64_t), sizeof(void *));
 	ledger->edges = map_new(sizeof(struct edge_key), sizeof(struct edge));
-	ledger->queues = map_new(sizeof(uint32_t), sizeof(struct queue));
 	ledger->switched = map_new(sizeof(uint64_t), sizeof(struct coverage));
 	return ledger;
 }
@@ -59,7 +54,6 @@ void ledger_free(struct ledger *ledger)
 	map_free(ledger->apps);
 	map_free(ledger->keys);
 	map_free(ledger->edges);
-	map_free(ledger->queues);
 	map_free(ledger->switched);
 	vec_fini(&ledger->pending);
 	for (unsigned i = 0; i < ABI_MAX_SLOTS; i++)
@@ -83,11 +77,6 @@ void ledger_place(struct ledger *ledger, uint32_t slot, const char *function)
 	/* Resources may still point to the text of a slot that is given anew. */
 	if (!ledger->places[slot])
 		ledger->places[slot] = mem_strdup(function);
-}
-
-static const char *place_of(const struct ledger *ledger, uint32_t slot)
-{
-	return slot < ABI_MAX_SLOTS && ledger->places[slot] ? ledger->places[slot] : "";
 }
 
 /* Names of the application are bytes: what is no printable ASCII becomes a dot. */
@@ -121,12 +110,6 @@ static double covered(const struct ledger *ledger, uint64_t from_ns, uint64_t to
 	if (to_ns > off_ns)
 		to_ns = off_ns;
 	return to_ns > from_ns ? (double)(to_ns - from_ns) / SECOND : 0;
-}
-
-/* Nobody has had to do with it for a while: it is new here, or seldom wanted. */
-static bool is_rare(const struct object *object, uint64_t now_ns)
-{
-	return object && (!object->last_ns || now_ns > object->last_ns + RARE_NS);
 }
 
 /* Waits. */
@@ -206,242 +189,6 @@ static void wait_end(struct ledger *ledger, struct resource *resource, struct ta
 	}
 }
 
-/* Holdings. */
-
-static struct holder *holder_find(struct object *object, const struct task *task)
-{
-	for (unsigned i = 0; i < MAX_HOLDERS; i++)
-		if (object->holders[i].task == task && !object->holders[i].until_ns)
-			return &object->holders[i];
-	return NULL;
-}
-
-/* A place for a new holder: a free one, else that of the one who let go first. */
-static struct holder *holder_new(struct object *object)
-{
-	struct holder *best = NULL;
-
-	for (unsigned i = 0; i < MAX_HOLDERS; i++) {
-		struct holder *holder = &object->holders[i];
-
-		if (!holder->task)
-			return holder;
-		if (holder->until_ns && (!best || holder->until_ns < best->until_ns))
-			best = holder;
-	}
-	return best;
-}
-
-void hold_account(struct ledger *ledger, const struct hold_key *key, struct hold *hold,
-		  uint64_t now_ns)
-{
-	struct cell *cell = cell_of(ledger, key->resource, key->task);
-
-	if (now_ns <= hold->walked_ns)
-		return;
-	float s = (float)((double)(now_ns - hold->walked_ns) / SECOND);
-
-	key->resource->past[ledger->at].hold_s += s;
-	if (cell)
-		cell->past[ledger->at].hold_s += s;
-	hold->walked_ns = now_ns;
-}
-
-/* The balance of resource, cell and object changes by @amount. */
-static void balance_add(struct ledger *ledger, const struct hold_key *key, double amount)
-{
-	struct cell *cell = cell_of(ledger, key->resource, key->task);
-	struct object *object = object_of(ledger, key->resource, key->object);
-
-	key->resource->balance += amount;
-	if (cell)
-		cell->balance += amount;
-	if (object)
-		object->balance += amount;
-}
-
-void hold_end(struct ledger *ledger, const struct hold_key *key, uint64_t now_ns)
-{
-	struct hold_key own = *key;
-	struct hold *hold = map_find(ledger->holds, &own);
-	struct object *object = object_find(ledger, own.resource, own.object);
-	struct cell *cell = cell_of(ledger, own.resource, own.task);
-	struct holder *holder = object ? holder_find(object, own.task) : NULL;
-
-	hold_account(ledger, &own, hold, now_ns);
-	balance_add(ledger, &own, -hold->amount);
-	if (holder)
-		holder->until_ns = now_ns;
-	if (cell && cell->holds && !--cell->holds && own.resource->holders_now)
-		own.resource->holders_now--;
-	own.task->holds--;
-	own.task->doubtful -= hold->is_doubtful;
-	map_del(ledger->holds, &own);
-}
-
-static void hold_begin(struct ledger *ledger, const struct hold_key *key, uint8_t mode,
-		       uint64_t now_ns)
-{
-	struct resource *resource = key->resource;
-	struct object *object = object_of(ledger, resource, key->object);
-	struct cell *cell = cell_of(ledger, resource, key->task);
-	struct holder *holder = object ? holder_new(object) : NULL;
-
-	if (holder)
-		*holder = (struct holder){ key->task, now_ns, 0, mode };
-	key->task->holds++;
-	if (cell && !cell->holds++)
-		resource->holders_now++;
-	if (resource->holders_now > resource->holders_max)
-		resource->holders_max = resource->holders_now;
-}
-
-/* Whoever holds the object, since the task that lets go of it does not. */
-static struct task *other_holder(const struct ledger *ledger, struct resource *resource,
-				 uint64_t id)
-{
-	struct object *object = object_find(ledger, resource, id);
-
-	for (unsigned i = 0; object && i < MAX_HOLDERS; i++)
-		if (object->holders[i].task && !object->holders[i].until_ns)
-			return object->holders[i].task;
-	return NULL;
-}
-
-/* One piece is nobody else's: its release was not seen. */
-static void take_from(struct ledger *ledger, const struct hold_key *key, uint64_t now_ns)
-{
-	struct task *other = other_holder(ledger, key->resource, key->object);
-	struct hold_key old = { key->resource, key->object, other };
-
-	if (key->resource->info.kind == RESOURCE_POOL && other && other != key->task &&
-	    map_find(ledger->holds, &old))
-		hold_end(ledger, &old, now_ns);
-}
-
-static void acquire(struct ledger *ledger, struct resource *resource, struct task *task,
-		    const struct abi_resource *record)
-{
-	struct hold_key key = { resource, record->object, task };
-	struct cell *cell = cell_of(ledger, resource, task);
-	struct object *object = object_of(ledger, resource, record->object);
-	struct sums *all = &resource->past[ledger->at];
-	uint64_t now_ns = record->head.time_ns;
-	bool is_fresh = is_rare(object, now_ns);
-	bool is_new;
-
-	if (object)
-		object->last_ns = now_ns;
-	if (!map_find(ledger->holds, &key) &&
-	    map_count(ledger->holds) >= LEDGER_MAX_HOLDS) {
-		ledger->lost++;
-		return;
-	}
-	struct hold *hold = map_put(ledger->holds, &key, &is_new);
-
-	if (is_new)
-		take_from(ledger, &key, now_ns);
-	hold = map_put(ledger->holds, &key, NULL); /* it may have moved */
-	if (is_new)
-		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode, false, false };
-	hold->amount += (double)record->amount;
-	hold->count++;
-	if (is_new)
-		hold_begin(ledger, &key, record->mode, now_ns);
-	balance_add(ledger, &key, (double)record->amount);
-	resource->acquired += (double)record->amount;
-	resource->hold_place = place_of(ledger, record->slot);
-	all->acquires++;
-	all->fresh += is_fresh;
-	if (cell) {
-		cell->past[ledger->at].acquires++;
-		cell->past[ledger->at].fresh += is_fresh;
-		cell->acquired += (double)record->amount;
-		cell->last_ns = now_ns;
-	}
-}
-
-static void count_release(struct ledger *ledger, struct resource *resource,
-			  struct task *task, double amount)
-{
-	struct cell *cell = cell_of(ledger, resource, task);
-
-	resource->released += amount;
-	resource->past[ledger->at].releases++;
-	if (cell) {
-		cell->past[ledger->at].releases++;
-		cell->released += amount;
-	}
-}
-
-static void release_object(struct ledger *ledger, struct resource *resource,
-			   struct task *task, const struct abi_resource *record)
-{
-	struct hold_key key = { resource, record->object, task };
-	struct hold *hold = map_find(ledger->holds, &key);
-
-	if (!hold) {
-		key.task = other_holder(ledger, resource, record->object);
-		hold = key.task ? map_find(ledger->holds, &key) : NULL;
-	}
-	if (!hold)
-		return; /* acquired before we came */
-	count_release(ledger, resource, key.task, (double)record->amount);
-	bool is_over = record->begin_ns ? hold->count <= 1
-					: hold->amount <= (double)record->amount;
-
-	if (!is_over) {
-		hold->count -= hold->count > 1;
-		hold->amount -= (double)record->amount;
-		balance_add(ledger, &key, -(double)record->amount);
-		return;
-	}
-	hold_end(ledger, &key, record->head.time_ns);
-}
-
-/* @task does something anew: what it held when nobody looked is over. */
-static void drop_doubtful(struct ledger *ledger, struct task *task, uint64_t now_ns)
-{
-	VEC(struct hold_key) mine = { 0 };
-	const struct hold *hold;
-	const void *key;
-	size_t pos = 0;
-
-	if (!task->doubtful)
-		return;
-	while ((hold = map_next(ledger->holds, &pos, &key)))
-		if (((const struct hold_key *)key)->task == task && hold->is_doubtful)
-			vec_push(&mine, *(const struct hold_key *)key);
-	vec_each(&mine, held)
-		hold_end(ledger, held, now_ns);
-	vec_fini(&mine);
-}
-
-/* All that @task holds of @resource, of everything when that is NULL. */
-static void release_all(struct ledger *ledger, struct resource *resource,
-			struct task *task, uint64_t now_ns)
-{
-	VEC(struct hold_key) mine = { 0 };
-	const void *key;
-	size_t pos = 0;
-
-	if (!task->holds)
-		return;
-	while (map_next(ledger->holds, &pos, &key)) {
-		const struct hold_key *held = key;
-
-		if (held->task == task && (!resource || held->resource == resource))
-			vec_push(&mine, *held);
-	}
-	vec_each(&mine, held) {
-		const struct hold *hold = map_find(ledger->holds, held);
-
-		count_release(ledger, held->resource, task, hold->amount);
-		hold_end(ledger, held, now_ns);
-	}
-	vec_fini(&mine);
-}
-
 /* Seconds in one of the resource's unit. */
 static double unit_of(const struct resource *resource)
 {
@@ -483,27 +230,6 @@ static void use(struct ledger *ledger, struct resource *resource, struct task *t
 	cell->last_ns = record->head.time_ns;
 }
 
-/* A gauge of what a task has: as if the difference was acquired or released. */
-static void set_amount(struct ledger *ledger, struct resource *resource,
-		       struct task *task, const struct abi_resource *record)
-{
-	struct hold_key key = { resource, record->object, task };
-	const struct hold *hold = map_find(ledger->holds, &key);
-	double before = hold ? hold->amount : 0, now = (double)record->amount;
-	struct abi_resource change = *record;
-
-	change.amount = (uint64_t)(now > before ? now - before : before - now);
-	change.begin_ns = 0;
-	if (now > before)
-		acquire(ledger, resource, task, &change);
-	else if (hold && now < before)
-		release_object(ledger, resource, task, &change);
-	struct hold *after = map_find(ledger->holds, &key);
-
-	if (after)
-		after->is_gauge = true;
-}
-
 static void level(struct ledger *ledger, struct resource *resource, struct task *task,
 		  const struct abi_resource *record)
 {
@@ -511,7 +237,7 @@ static void level(struct ledger *ledger, struct resource *resource, struct task 
 	int64_t now = (int64_t)record->amount;
 
 	if (resource->info.kind != RESOURCE_SLOTS) {
-		set_amount(ledger, resource, task, record);
+		hold_set(ledger, resource, task, record);
 		return;
 	}
 	resource->hold_place = place_of(ledger, record->slot);
@@ -596,7 +322,7 @@ static void on_resource(struct ledger *ledger, const struct event *event)
 		return;
 	}
 	if (record.verb == ABI_WAIT_BEGIN || record.verb == ABI_ACQUIRE)
-		drop_doubtful(ledger, task, record.head.time_ns);
+		hold_forget(ledger, task, record.head.time_ns);
 	switch (record.verb) {
 	case ABI_WAIT_BEGIN:
 		wait_begin(ledger, resource, task, &record);
@@ -605,13 +331,13 @@ static void on_resource(struct ledger *ledger, const struct event *event)
 		wait_end(ledger, resource, task, &record);
 		break;
 	case ABI_ACQUIRE:
-		acquire(ledger, resource, task, &record);
+		hold_acquire(ledger, resource, task, &record);
 		break;
 	case ABI_RELEASE:
 		if (record.scope == ABI_SCOPE_OBJECT)
-			release_object(ledger, resource, task, &record);
+			hold_release(ledger, resource, task, &record);
 		else
-			release_all(ledger, resource, task, record.head.time_ns);
+			hold_release_all(ledger, resource, task, record.head.time_ns);
 		break;
 	case ABI_USE:
 	case ABI_REFUSE:
@@ -637,7 +363,7 @@ static void on_request_begin(struct ledger *ledger, const struct event *event,
 	const struct abi_span *span = &event->span;
 	uint64_t key[2] = { span->head.pid, span->key };
 
-	drop_doubtful(ledger, task, span->head.time_ns);
+	hold_forget(ledger, task, span->head.time_ns);
 	task->request_ns = task->walked_ns = span->head.time_ns;
 	if (span->name_bytes)
 		set_name(task->text, event->name, span->name_bytes);
@@ -700,7 +426,7 @@ static void task_gone(struct ledger *ledger, const struct abi_head *head)
 
 	if (!task)
 		return;
-	release_all(ledger, NULL, *task, head->time_ns);
+	hold_release_all(ledger, NULL, *task, head->time_ns);
 	(*task)->wait_count = 0;
 	(*task)->request_ns = 0;
 }
@@ -809,22 +535,6 @@ void ledger_feed(struct ledger *ledger, const struct event *event)
 		ledger->now_ns = event->head.time_ns;
 	ledger->events++;
 	handlers[event->head.kind](ledger, event);
-}
-
-void ledger_queue(struct ledger *ledger, uint32_t pid, uint64_t waiting, uint64_t now_ns)
-{
-	uint32_t app = app_of(ledger, pid);
-
-	if (!map_find(ledger->queues, &app) &&
-	    map_count(ledger->queues) >= LEDGER_MAX_RESOURCES)
-		return;
-	struct queue *queue = map_put(ledger->queues, &app, NULL);
-
-	if (queue->walked_ns && now_ns > queue->walked_ns)
-		queue->waiting[ledger->at] +=
-			(float)((double)waiting * (double)(now_ns - queue->walked_ns) /
-				SECOND);
-	queue->walked_ns = now_ns;
 }
 
 /* Walk. */

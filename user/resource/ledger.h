@@ -83,10 +83,6 @@ void ledger_feed(struct ledger *ledger, const struct event *event);
  */
 bool ledger_walk(struct ledger *ledger, uint64_t now_ns);
 
-/* ledger_queue() - @waiting requests stood in the listen queue of @pid's application
- * for the time since the last call. */
-void ledger_queue(struct ledger *ledger, uint32_t pid, uint64_t waiting, uint64_t now_ns);
-
 /* ledger_put() - the last complete bucket of every resource as FACT_RESOURCE_BUCKET. */
 void ledger_put(const struct ledger *ledger, uint64_t run_id, int64_t realtime_offset_ns,
 		struct sink *sink);

@@ -146,7 +146,6 @@ struct ledger {
 	struct map *apps;      /* pid -> struct app */
 	struct map *keys;      /* (pid, key) -> struct task * */
 	struct map *edges;     /* edge_key -> struct edge */
-	struct map *queues;    /* app -> struct queue */
 	struct map *switched;  /* resource_id -> struct coverage */
 	VEC(struct pending_switch) pending;
 	char *places[ABI_MAX_SLOTS];
@@ -162,11 +161,6 @@ struct ledger {
 struct app {
 	uint32_t app;
 	char comm[ABI_COMM_BYTES + 1];
-};
-
-struct queue {
-	float waiting[LEDGER_BUCKETS]; /* mean */
-	uint64_t waiting_now, walked_ns;
 };
 
 struct coverage {
@@ -198,10 +192,36 @@ void app_learn(struct ledger *ledger, const struct abi_task *task);
 /* table_sweep() - forget what has been quiet for all kept buckets. */
 void table_sweep(struct ledger *ledger);
 
-/* ledger.c */
-void hold_end(struct ledger *ledger, const struct hold_key *key, uint64_t now_ns);
+/*
+ * hold.c: holdings begin, end, and are accounted for. hold_release() is of one object,
+ * hold_release_all() of a resource, or of everything when that is NULL. hold_set(): a
+ * gauge. hold_forget(): @task does something anew, so what is in doubt is over.
+ */
+void hold_acquire(struct ledger *ledger, struct resource *resource, struct task *task,
+		  const struct abi_resource *record);
+void hold_release(struct ledger *ledger, struct resource *resource, struct task *task,
+		  const struct abi_resource *record);
+void hold_release_all(struct ledger *ledger, struct resource *resource, struct task *task,
+		      uint64_t now_ns);
+void hold_set(struct ledger *ledger, struct resource *resource, struct task *task,
+	      const struct abi_resource *record);
+void hold_forget(struct ledger *ledger, struct task *task, uint64_t now_ns);
 void hold_account(struct ledger *ledger, const struct hold_key *key, struct hold *hold,
 		  uint64_t now_ns);
+
+#define RARE_NS 1000000000ull
+/* Nobody has had to do with it for a while: it is new here, or seldom wanted. */
+static inline bool is_rare(const struct object *object, uint64_t now_ns)
+{
+	return object && (!object->last_ns || now_ns > object->last_ns + RARE_NS);
+}
+
+static inline const char *place_of(const struct ledger *ledger, uint32_t slot)
+{
+	return slot < ABI_MAX_SLOTS && ledger->places[slot] ? ledger->places[slot] : "";
+}
+
+/* ledger.c */
 const struct coverage *coverage_of(const struct ledger *ledger, uint64_t resource_id);
 
 /* bucket.c: the current bucket is over, the next one begins. */
