@@ -255,19 +255,38 @@ static const struct spec_variant *variant_of(const struct candidate *candidate)
 	return &candidate->spec->variants[candidate->variant];
 }
 
-/* The soname of a library is how its file is called, up to what follows it. */
+/* A library's file is called by its soname and, often, further numbers behind it. */
+static bool cut_number(char *soname)
+{
+	char *dot = strrchr(soname, '.');
+
+	if (!dot || !strstr(soname, ".so.") || dot[1 + strspn(dot + 1, "0123456789")])
+		return false;
+	*dot = '\0';
+	return true;
+}
+
 static bool fits(const struct candidate *candidate, struct str *why)
 {
 	const char *slash = strrchr(candidate->path, '/');
+	CLEANUP(free) char *soname = mem_strdup(slash ? slash + 1 : candidate->path);
 	const struct match_module module = {
 		.path = candidate->path,
-		.soname = slash ? slash + 1 : candidate->path,
+		.soname = soname,
 		.package = candidate->package,
 		.version = candidate->version,
 		.build_id = candidate->build_id,
 	};
 
-	return match_variant(variant_of(candidate), &module, why);
+	if (match_variant(variant_of(candidate), &module, why))
+		return true;
+	while (cut_number(soname)) {
+		CLEANUP(str_fini) struct str again = { 0 };
+
+		if (match_variant(variant_of(candidate), &module, &again))
+			return true;
+	}
+	return false;
 }
 
 /* Inodes. */
@@ -328,8 +347,11 @@ static bool use_reply(struct bindings *bindings, struct candidate *candidate,
 	struct err *err = plan_build(candidate->spec, variant_of(candidate),
 				     &candidate->request, &reply->probes, &plan);
 
-	if (!err && *plan->refusal)
+	if (!err && *plan->refusal) {
+		log_debug("spec %s on %s: %s", candidate->spec->name, candidate->path,
+			  plan->refusal);
 		return false;
+	}
 	if (!err && !modules_fds(bindings->config.modules, candidate->module_id, &fd,
 				 &debug_fd, &alt_fd))
 		err = err_new(ERR_NOT_FOUND, "the file is no longer open");
