@@ -2,7 +2,8 @@
 /*
  * Debug information of one module: in the file itself, else the first candidate path
  * whose build-id (or checksum, for files without one) is right, else debuginfod. If the
- * DWARF refers to a dwz file, that one is looked for in the same way. Each candidate is
+ * DWARF refers to a dwz file, that one is looked for in the same way. The kernel's own
+ * file is found likewise, from kernel.c's candidates. Each candidate is
  * identified by the worker, so a search is a chain of jobs; it can be picked up again
  * when the worker dies.
  */
@@ -28,7 +29,10 @@ static void finish(struct modules *modules, struct held *held)
 	/* A worker that unwinds with it already knows it without its debug file. */
 	memset(held->known, 0, sizeof(held->known));
 	held->without_debug = !held->has_dwarf && held->fd[HELD_DEBUG] < 0;
-	if (held->without_debug) {
+	if (held->uses_kallsyms) {
+		held->without_debug =
+			false; /* nothing to advise, nor to look for again */
+	} else if (held->without_debug) {
 		free(held->debug);
 		held->debug = debugfile_advice(held->path, &held->build_id, NULL);
 	}
@@ -111,7 +115,10 @@ static void accept(struct modules *modules, struct held *held, struct errand *er
 	free(held->altlink);
 	held->altlink = mem_strdup(identity->altlink);
 	held->altlink_id = identity->altlink_id;
-	held_keep(modules, held, HELD_DEBUG, &errand->fd, &errand->origin);
+	/* vmlinux has its code too: the running one is in no file. */
+	held->has_dwarf = held->uses_kallsyms;
+	held_keep(modules, held, held->uses_kallsyms ? HELD_MAIN : HELD_DEBUG,
+		  &errand->fd, &errand->origin);
 	begin_alt(modules, held);
 }
 
@@ -190,7 +197,8 @@ static bool fetch(struct modules *modules, struct held *held)
 		wanted(held) == HELD_ALT ? &held->altlink_id : &held->build_id;
 	const char *urls = modules->config.debuginfod_urls;
 
-	if (!urls || !*urls || held->fetched || !id->size)
+	/* a kernel's would be a gigabyte that nobody asked for */
+	if (!urls || !*urls || held->fetched || !id->size || held->uses_kallsyms)
 		return false;
 	held->fetched = true;
 	struct job_client *client = job_source_client(modules->config.jobs, JOB_FETCH);

@@ -142,8 +142,9 @@ static struct held *hold(struct modules *modules, enum module_kind kind, const c
 	return held;
 }
 
-/* The distribution's vmlinux with DWARF, when its package is installed. The release in
- * the path is what ties it to the running kernel. */
+/* The distribution's vmlinux with DWARF, when its package is installed: by build-id, then
+ * where a kernel of this release would be. A file of another build may bear the same
+ * release, so nothing is taken whose build-id is not that of the running kernel. */
 static void find_vmlinux(struct modules *modules, struct held *held)
 {
 	static const char *const places[] = {
@@ -152,27 +153,25 @@ static void find_vmlinux(struct modules *modules, struct held *held)
 		"/usr/lib/debug/lib/modules/%s/vmlinux.debug",
 		"/boot/vmlinux-%s",
 	};
+	struct debugfile_query query = { .path = "", .id = &held->build_id };
 	struct utsname name;
 
+	if (!held->build_id.size || held->state == DEBUG_SEARCHING)
+		return;
 	uname(&name);
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+	debugfile_paths_fini(&held->candidates);
+	debugfile_candidates(&query, &held->candidates);
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places) &&
+			   held->candidates.count < DEBUGFILE_MAX_PATHS;
+	     i++) {
 		char path[256];
-		CLEANUP(close) int fd = -1;
-		struct origin origin = { 0 };
 
 		snprintf(path, sizeof(path), places[i], name.release);
-		struct open_request request = { .what = OPEN_DEBUG_PATH, .path = path };
-		struct err *err = origin_open(modules, &request, &fd, &origin);
-
-		if (err) {
-			err_free(err);
-			continue;
-		}
-		free(held->debug);
-		held->debug = mem_strdup(path);
-		held_keep(modules, held, HELD_MAIN, &fd, &origin);
-		return;
+		held->candidates.path[held->candidates.count++] = mem_strdup(path);
 	}
+	held->candidate = 0;
+	held->state = DEBUG_SEARCHING;
+	debuginfo_resume(modules, held);
 }
 
 static void put_debug(struct modules *modules, const struct held *held)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/daemon/stage.h"
 
+#include <sys/utsname.h>
+
+#include "core/mem.h"
 #include "daemon/modules.h"
 
 #define PID	5
@@ -443,6 +446,44 @@ static void the_kernel_is_fed_with_its_slide(void **state)
 	assert_string_equal(stage->events.data[3].path, "[vdso]");
 }
 
+/* Two kernels of one release: only the build-id tells which one runs. */
+static void a_vmlinux_of_another_build_is_not_the_kernels(void **state)
+{
+	CLEANUP(stage_free) struct stage *stage = stage_new();
+	CLEANUP(modules_free) struct modules *modules = modules_of(stage, NULL);
+	struct job_reply wrong = stage_identity(0xcd, true);
+	struct job_reply right = stage_identity(0xab, true);
+	CLEANUP(free) char *notes = mem_alloc(sizeof(NOTES));
+	char by_release[96];
+	struct utsname name;
+	int main_fd, debug_fd, alt_fd;
+
+	(void)state;
+	memcpy(notes, NOTES, sizeof(NOTES));
+	memset(notes + sizeof(NOTES) - 1 - 20, 0xab, 20);
+	uname(&name);
+	snprintf(by_release, sizeof(by_release), "/usr/lib/debug/boot/vmlinux-%s",
+		 name.release);
+	stage_serve(stage, OPEN_KALLSYMS, 0, "",
+		    "ffffffff9a000000 T _text\nffffffff9b000000 T _etext\n");
+	stage_serve_fd(stage, OPEN_KERNEL_NOTES, 0, "",
+		       bytes_file(notes, sizeof(NOTES) - 1));
+	stage_serve(stage, OPEN_DEBUG_PATH, 0, by_release, "another build");
+	snprintf(by_release, sizeof(by_release), "/boot/vmlinux-%s", name.release);
+	stage_serve(stage, OPEN_DEBUG_PATH, 0, by_release, "the right one");
+	err_free(modules_kernel(modules));
+	stage_answer(stage, &wrong);
+	assert_false(modules_fds(modules, stage_module_id(0xab), &main_fd, &debug_fd,
+				 &alt_fd) &&
+		     main_fd >= 0);
+	stage_answer(stage, &right);
+	assert_true(modules_fds(modules, stage_module_id(0xab), &main_fd, &debug_fd,
+				&alt_fd));
+	assert_true(main_fd >= 0);
+	assert_int_equal(debug_fd, -1);
+	assert_string_equal(stage->facts.data[stage->facts.count - 1].text, by_release);
+}
+
 static void hidden_kernel_addresses_are_named_as_the_reason(void **state)
 {
 	CLEANUP(stage_free) struct stage *stage = stage_new();
@@ -477,6 +518,7 @@ int main(void)
 		cmocka_unit_test(the_owner_may_go_before_the_answer),
 		cmocka_unit_test(least_recently_used_files_are_closed_and_opened_again),
 		cmocka_unit_test(the_kernel_is_fed_with_its_slide),
+		cmocka_unit_test(a_vmlinux_of_another_build_is_not_the_kernels),
 		cmocka_unit_test(hidden_kernel_addresses_are_named_as_the_reason),
 	};
 
