@@ -88,10 +88,97 @@ static void what_probes_tell_arrives_whole_in_its_columns(void **state)
 	assert_text(place->path, "SELECT printf('%.1f', estimate) FROM v_request", "5.0");
 }
 
+static void put_resources(struct writer *writer, int times)
+{
+	PUT(writer, FACT_RESOURCE, resource,
+	    { .resource_id = 31,
+	      .spec = "shop",
+	      .name = "till",
+	      .title = "cash desk",
+	      .kind = "lock",
+	      .unit = "",
+	      .capacity = 0 });
+	for (int i = 0; i < times; i++)
+		PUT(writer, FACT_RESOURCE_BUCKET, resource_bucket,
+		    { .run_id = RUN,
+		      .bucket_ns = 1000000000,
+		      .resource_id = 31,
+		      .pid = 32,
+		      .wait_ns = 33,
+		      .hold_ns = 34,
+		      .waits = 35,
+		      .acquires = 36,
+		      .releases = 37,
+		      .uses = 38,
+		      .refusals = 39,
+		      .balance = 2.5,
+		      .holders = 40,
+		      .on_ns = 41 });
+}
+
+static void put_finding(struct writer *writer, const char *text, uint64_t until_ns)
+{
+	PUT(writer, FACT_FINDING, finding,
+	    { .run_id = RUN,
+	      .finding_id = 51,
+	      .resource_id = 31,
+	      .pid = 32,
+	      .class = "contention",
+	      .resource = "cash desk",
+	      .object = "till 1",
+	      .score = 1.5,
+	      .since_ns = 52,
+	      .until_ns = until_ns,
+	      .seen_ns = 54,
+	      .text = text });
+}
+
+static void buckets_of_resources_add_up_and_gauges_keep_the_largest(void **state)
+{
+	struct place *place = *state;
+	struct db *db = open_for(place->path, DB_WRITE);
+	struct writer *writer = write_to(db);
+
+	put_run(writer, RUN);
+	put_resources(writer, 2);
+	assert_ok(writer_close(writer));
+	writer_free(writer);
+	db_close(db);
+	assert_text(place->path,
+		    "SELECT printf('%d %s %s %d %d %d %d %d %d %d %.1f %d %d', pid, "
+		    "resource, kind, wait_ns, hold_ns, waits, acquires, releases, uses, "
+		    "refusals, max_balance, max_holders, on_ns) FROM v_resource",
+		    "32 till lock 66 68 70 72 74 76 78 2.5 40 82");
+}
+
+static void a_finding_is_the_last_that_was_said_of_it(void **state)
+{
+	struct place *place = *state;
+	struct db *db = open_for(place->path, DB_WRITE);
+	struct writer *writer = write_to(db);
+
+	put_run(writer, RUN);
+	put_finding(writer, "{1}", 0);
+	put_finding(writer, "{2}", 53);
+	assert_ok(writer_flush(writer));
+	assert_text(place->path,
+		    "SELECT printf('%d %s %s %s %.1f %d %d %d %s', pid, class, resource, "
+		    "object, score, since_at_ns, until_at_ns, seen_at_ns, text) "
+		    "FROM v_finding",
+		    "32 contention cash desk till 1 1.5 52 53 54 {2}");
+	put_finding(writer, "", 0);
+	assert_ok(writer_close(writer));
+	writer_free(writer);
+	db_close(db);
+	assert_text(place->path, "SELECT printf('%d', count(*)) FROM v_finding", "0");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(what_probes_tell_arrives_whole_in_its_columns),
+		TEST(buckets_of_resources_add_up_and_gauges_keep_the_largest),
+		TEST(a_finding_is_the_last_that_was_said_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
