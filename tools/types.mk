@@ -5,6 +5,6 @@ TYPES_FIXTURES := $(foreach v,gcc-O3 gcc-Os clang-O3,$(patsubst \
 # and by the link-time optimiser.
 $B/fixture/gcc-O2-lto/%: tests/fixture/%.c Makefile
 	@mkdir -p $(@D)
-	$(call say,FIXTURE) gcc -O2 -flto=auto $(FIXTURE_FLAGS) $< -o $@ -lm
+	$(call say,FIXTURE) gcc -O2 -flto=auto -rdynamic $(FIXTURE_FLAGS) $< -o $@ -lm
 TYPES_FIXTURES += $B/fixture/gcc-O2-lto/types_flow $B/fixture/gcc-O2-lto/types_more
 fixtures: $(TYPES_FIXTURES)

@@ -117,6 +117,7 @@ static struct err *read_segments(struct elf_file *file)
 						  .va = header.p_vaddr,
 						  .file_bytes = header.p_filesz,
 						  .mem_bytes = header.p_memsz,
+						  .align = header.p_align,
 					  }));
 		vec_push(&file->loaded, (Elf_Data *)NULL);
 	}

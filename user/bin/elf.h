@@ -44,7 +44,7 @@ enum elf_segment_kind { ELF_LOAD = 1, ELF_NOTE, ELF_DYNAMIC, ELF_TLS, ELF_OTHER_
 struct elf_segment {
 	enum elf_segment_kind kind;
 	bool can_read, can_write, can_exec;
-	uint64_t off, va, file_bytes, mem_bytes;
+	uint64_t off, va, file_bytes, mem_bytes, align;
 };
 
 /* Names inside the file; "" for none. */

@@ -4,6 +4,7 @@
  */
 #include "types/around.h"
 #include "types/facts.h"
+#include "types/tls.h"
 
 #include <string.h>
 
@@ -252,6 +253,23 @@ static void offer_per_cpu(struct facts *facts, const struct flow_access *access,
 			     !is_plain);
 }
 
+static void offer_tls(struct facts *facts, const struct flow_access *access,
+		      struct candidates *list)
+{
+	const struct dwarf_global *global;
+	uint64_t at, offset;
+
+	if (access->segment == INSN_FS && access->base.node == 0)
+		at = (uint64_t)access->base.delta + facts->recover->tls_bytes;
+	else if (!tls_address(facts, access->base, access->segment == INSN_FS, &at))
+		return;
+	global =
+		dwarf_tls_at(facts->recover->dwarf, at + (uint64_t)access->disp, &offset);
+	if (global)
+		offer_normal(facts, list, global->type, (int64_t)offset, ORIGIN_PARAM,
+			     access->index.node != FLOW_NONE);
+}
+
 static void offer_segment(struct facts *facts, const struct flow_access *access,
 			  struct candidates *list)
 {
@@ -269,6 +287,8 @@ static void offer_segment(struct facts *facts, const struct flow_access *access,
 		offer_per_cpu(facts, access, list);
 		return;
 	}
+	if (access->segment == INSN_FS)
+		offer_tls(facts, access, list);
 	if (access->index.node != FLOW_NONE || list->count)
 		return;
 	if (access->segment == INSN_FS && access->base.node == FLOW_NONE)
@@ -319,6 +339,8 @@ void facts_candidates(struct facts *facts, const struct flow_access *access,
 		else
 			offer_facts(facts, access, ref, i == 1, list);
 	}
+	if (!list->count)
+		offer_tls(facts, access, list);
 	if (!list->count && access->base.node > 1)
 		offer_folded(facts, access, list);
 }

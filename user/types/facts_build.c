@@ -8,6 +8,7 @@
 #include "types/facts.h"
 #include "types/passing.h"
 #include "types/survive.h"
+#include "types/tls.h"
 
 #include <string.h>
 
@@ -242,6 +243,26 @@ static void add_seeds(struct facts *facts)
 						  .is_direct = true });
 }
 
+/* Addresses of thread-local variables. */
+static void add_tls(struct facts *facts)
+{
+	const struct dwarf_global *global;
+	uint64_t at, offset;
+
+	for (uint32_t i = 2; i < facts->flow->nodes.count; i++) {
+		if (facts->flow->nodes.data[i].kind != FLOW_SUM ||
+		    !tls_address(facts, (struct flow_ref){ i, 0 }, false, &at))
+			continue;
+		global = dwarf_tls_at(facts->recover->dwarf, at, &offset);
+		if (global)
+			facts_add(facts, i,
+				  &(struct clue){ .type = global->type,
+						  .offset = (int64_t)offset,
+						  .origin = ORIGIN_PARAM,
+						  .is_direct = true });
+	}
+}
+
 /* A pointer variable in the frame, read back. */
 static void add_reloads(struct facts *facts)
 {
@@ -345,6 +366,7 @@ bool facts_find(struct recover *recover)
 		arena_array(facts->arena, facts->flow->nodes.count, sizeof(*facts->sets));
 	find_touched(facts);
 	add_seeds(facts);
+	add_tls(facts);
 	add_reloads(facts);
 	facts_propagate(facts);
 	return true;

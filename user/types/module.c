@@ -5,6 +5,7 @@
 #include "types/answer.h"
 #include "types/facts.h"
 #include "types/keep.h"
+#include "types/tls.h"
 
 #include <elf.h>
 #include <string.h>
@@ -199,6 +200,16 @@ static struct err *open_files(struct recover *recover, const struct recover_file
 	return NULL;
 }
 
+/* The block ends at the thread pointer; its size is a multiple of its alignment. */
+static uint64_t tls_bytes_of(const struct elf_segment *segment)
+{
+	uint64_t align = segment->align ? segment->align : 1;
+
+	if (align & (align - 1) || segment->mem_bytes > UINT64_MAX - align)
+		return segment->mem_bytes;
+	return (segment->mem_bytes + align - 1) & ~(align - 1);
+}
+
 static void find_tls(struct recover *recover)
 {
 	size_t count;
@@ -206,7 +217,7 @@ static void find_tls(struct recover *recover)
 
 	for (size_t i = 0; i < count; i++)
 		if (segments[i].kind == ELF_TLS)
-			recover->tls_bytes = (segments[i].mem_bytes + 15) & ~15ull;
+			recover->tls_bytes = tls_bytes_of(&segments[i]);
 }
 
 struct err *recover_open(const struct recover_files *files,
@@ -230,6 +241,7 @@ struct err *recover_open(const struct recover_files *files,
 		kernel_code_new(recover->main, recover->symbols, recover->decoder);
 	read_relocations(recover);
 	find_tls(recover);
+	tls_slots(recover);
 	err = dwarf_open(recover->main, recover->debug, recover->alt, &recover->dwarf);
 	if (err && err->code != ERR_NOT_FOUND)
 		return err;
@@ -261,6 +273,7 @@ void recover_close(struct recover *recover)
 	elf_close(recover->debug);
 	elf_close(recover->main);
 	vec_fini(&recover->relocated);
+	vec_fini(&recover->tls_slots);
 	map_free(recover->clobbers);
 	map_free(recover->fields);
 	arena_free(recover->arena);

@@ -63,15 +63,17 @@ struct recover {
 	struct recover_options options;
 	VEC(struct relocated) relocated; /* sorted */
 	uint64_t read_last;		 /* by module_read() */
-	uint64_t tls_bytes;		 /* of this module's TLS block, aligned */
-	struct code code;		 /* the function analysed last */
-	struct facts *facts;		 /* of @code; NULL before the first */
-	struct unit *unit;		 /* entered last; NULL before the first */
-	struct map *results;		 /* unit -> struct unit_result */
-	uint32_t *by_unit;		 /* functions, sorted by unit and va */
-	uint32_t *ordinals;		 /* of each function in its unit */
-	struct arena *arena;		 /* field lists given out */
-	struct map *fields; /* hash of a layout -> struct fact_field pointer */
+	VEC(struct relocated)
+	tls_slots;	     /* of the GOT -> offset in the TLS block; sorted */
+	uint64_t tls_bytes;  /* of this module's TLS block, aligned */
+	struct code code;    /* the function analysed last */
+	struct facts *facts; /* of @code; NULL before the first */
+	struct unit *unit;   /* entered last; NULL before the first */
+	struct map *results; /* unit -> struct unit_result */
+	uint32_t *by_unit;   /* functions, sorted by unit and va */
+	uint32_t *ordinals;  /* of each function in its unit */
+	struct arena *arena; /* field lists given out */
+	struct map *fields;  /* hash of a layout -> struct fact_field pointer */
 	uint64_t units, kept_units;
 	struct map *clobbers; /* callee of the unit -> registers it changes */
 	struct keep *keep;    /* NULL: nothing is kept */

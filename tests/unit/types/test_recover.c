@@ -30,8 +30,8 @@ static const struct {
 	size_t max_unanswered[FIXTURES];
 } builds[] = {
 	{ "gcc-O0", { 1, 0 } },	    { "gcc-O2", { 0, 0 } },   { "gcc-O3", { 0, 0 } },
-	{ "gcc-Os", { 0, 0 } },	    { "clang-O2", { 1, 0 } }, { "clang-O3", { 1, 0 } },
-	{ "gcc-O2-lto", { 2, 0 } },
+	{ "gcc-Os", { 0, 0 } },	    { "clang-O2", { 1, 1 } }, { "clang-O3", { 1, 1 } },
+	{ "gcc-O2-lto", { 2, 2 } },
 };
 
 struct source {
