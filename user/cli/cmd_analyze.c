@@ -227,7 +227,7 @@ static struct err *analyze_anew(struct analysis *analysis, struct job_client *wo
 	analysis->kept = NULL;
 	if (err)
 		return err;
-	no_cache(analysis, kept_save(kept, true, room));
+	no_cache(analysis, kept_save(kept, room));
 	if (analysis->writer)
 		no_cache(analysis, cache_writer_commit(analysis->writer, room));
 	return NULL;

@@ -98,12 +98,14 @@ bool pack_merge(const struct str *fresh, const struct str *old, uint64_t max_byt
 		struct str *out)
 {
 	struct pack now, before = { .version = 0 };
+	bool is_all = false;
 	CLEANUP(map_free) struct map *replaced = map_new(sizeof(uint64_t), 1);
 
 	if (!pack_read(fresh->data, fresh->length, &now))
 		return false;
 	pack_begin(out, now.version);
 	vec_each(&now.items, item) {
+		is_all |= item->entry.exact == PACK_ALL && item->entry.key == PACK_ALL;
 		if (out->length + pack_size(item->entry.bytes) > max_bytes)
 			break;
 		map_put(replaced, &item->entry.exact, NULL);
@@ -111,7 +113,7 @@ bool pack_merge(const struct str *fresh, const struct str *old, uint64_t max_byt
 		pack_put(out, item->entry.exact, item->entry.key, item->data,
 			 item->entry.bytes);
 	}
-	if (old && old->length && pack_read(old->data, old->length, &before) &&
+	if (!is_all && old && old->length && pack_read(old->data, old->length, &before) &&
 	    before.version == now.version)
 		copy_old(&before, replaced, max_bytes, out);
 	pack_fini(&before);

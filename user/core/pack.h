@@ -20,6 +20,8 @@
 #define PACK_MAX_BYTES	 (256ull << 20)	       /* of a file */
 #define PACK_MAX_ENTRIES 262144
 
+#define PACK_ALL 1 /* both names of an entry that says: nothing older stays */
+
 struct pack_head {
 	uint64_t magic, version; /* version: of the program that made the entries */
 };

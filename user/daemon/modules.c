@@ -380,7 +380,7 @@ static int open_kept(struct modules *modules, struct held *held)
 static void save_kept(struct modules *modules, struct held *held)
 {
 	if (held->kept)
-		err_free(kept_save(held->kept, false, modules->config.kept_bytes));
+		err_free(kept_save(held->kept, modules->config.kept_bytes));
 	held->saved_ns = clock_ns();
 }
 

@@ -16,9 +16,6 @@
 #include "core/str.h"
 #include "job/cache.h"
 
-#define BUILDS 3	     /* of a module, the newest and older ones */
-#define SMALL  (1024 * 1024) /* not worth a limit */
-
 struct kept {
 	char *folder, *path;
 	int fd;		  /* -1: none */
@@ -110,18 +107,14 @@ static struct err *replace(const struct kept *kept, const struct str *bytes)
 	return err;
 }
 
-struct err *kept_save(struct kept *kept, bool is_whole, uint64_t max_bytes)
+struct err *kept_save(struct kept *kept, uint64_t max_bytes)
 {
 	CLEANUP(str_fini) struct str old = { 0 };
 	CLEANUP(str_fini) struct str all = { 0 };
-	uint64_t room = PACK_MAX_BYTES;
 	int fd;
 
 	if (!kept->fresh.length)
 		return NULL;
-	if (is_whole && kept->fresh.length * BUILDS < room)
-		room = kept->fresh.length * BUILDS > SMALL ? kept->fresh.length * BUILDS
-							   : SMALL;
 	/* Another one may have saved meanwhile. */
 	fd = open_own(kept->path);
 	if (fd >= 0) {
@@ -130,7 +123,7 @@ struct err *kept_save(struct kept *kept, bool is_whole, uint64_t max_bytes)
 		kept->fd = fd;
 		err_free(file_pread(fd, PACK_MAX_BYTES, &old.data, &old.length));
 	}
-	if (!pack_merge(&kept->fresh, &old, room, &all))
+	if (!pack_merge(&kept->fresh, &old, PACK_MAX_BYTES, &all))
 		return err_new(ERR_FORMAT, "the worker gave no pack");
 	str_clear(&kept->fresh);
 	TRY(file_mkdirs(kept->folder));

@@ -39,11 +39,8 @@ CLEANUP_DEFINE(kept_free, struct kept *)
 int kept_fd(const struct kept *kept); /* for job_open.pack_fd; -1: nothing yet */
 /* kept_take() - what a reply has to keep, if anything. */
 void kept_take(struct kept *kept, const struct job_reply *reply);
-/**
- * kept_save() - write what was taken since the last time, then evict by cache_evict().
- * @is_whole: it is all of the module; of older builds as much again stays, twice.
- * Errors: ERR_IO.
- */
-struct err *kept_save(struct kept *kept, bool is_whole, uint64_t max_bytes);
+/* kept_save() - write what was taken since the last time, then evict by cache_evict().
+ * What the workers do not replace stays, up to PACK_MAX_BYTES. Errors: ERR_IO. */
+struct err *kept_save(struct kept *kept, uint64_t max_bytes);
 
 #endif

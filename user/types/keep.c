@@ -9,6 +9,8 @@
 #include "types/answer.h"
 #include "types/mark.h"
 
+#define SMALL (1024 * 1024) /* not worth tidying */
+
 struct keep_head {
 	uint32_t mark_bytes, unused; /* 0: good for this very build only */
 };
@@ -160,7 +162,6 @@ bool keep_find(struct keep *keep, uint32_t unit, struct result *ret_result)
 	for (uint32_t i = first ? *first : UINT32_MAX; i != UINT32_MAX;
 	     i = keep->next[i]) {
 		const struct pack_item *item = &keep->pack.items.data[i];
-		struct str copy = { 0 };
 
 		if (!open_entry(item, &entry) || !entry.mark_bytes ||
 		    !mark_open(entry.mark, entry.mark_bytes, &mark) ||
@@ -168,9 +169,7 @@ bool keep_find(struct keep *keep, uint32_t unit, struct result *ret_result)
 		    !result_open(entry.answers, entry.answer_bytes, ret_result) ||
 		    !is_whole(keep, ret_result, unit))
 			continue;
-		/* For the next time, in the name of this build. */
-		str_add_bytes(&copy, item->data, item->entry.bytes);
-		add_fresh(keep, keep->key, &copy);
+		vec_push(&keep->used, i);
 		return true;
 	}
 	return false;
@@ -209,9 +208,23 @@ void keep_end(struct keep *keep, const struct str *answers)
 	add_fresh(keep, head.mark_bytes ? keep->key : 0, &bytes);
 }
 
+/* Three quarters are not used: the others go without them. */
+static bool is_stale(const struct keep *keep)
+{
+	size_t used = 0;
+
+	vec_each(&keep->used, item)
+		used += keep->pack.items.data[*item].entry.bytes;
+	vec_each(&keep->fresh, fresh)
+		used += fresh->bytes.length;
+	return keep->bytes.length > SMALL && keep->bytes.length / 4 > used;
+}
+
 void keep_all(struct keep *keep)
 {
-	if (keep->fresh.count > keep->taken)
+	if (keep->fresh.count > keep->taken && is_stale(keep)) {
+		struct str none = { 0 };
+
 		vec_each(&keep->used, item) {
 			const struct pack_item *old = &keep->pack.items.data[*item];
 			struct str copy = { 0 };
@@ -220,6 +233,9 @@ void keep_all(struct keep *keep)
 			keep->exact = old->entry.exact;
 			add_fresh(keep, old->entry.key, &copy);
 		}
+		keep->exact = PACK_ALL;
+		add_fresh(keep, PACK_ALL, &none);
+	}
 	vec_clear(&keep->used);
 }
 
@@ -238,7 +254,7 @@ bool keep_take(struct keep *keep, size_t limit, struct str *out)
 		if (out->length > sizeof(struct pack_head) && out->length + size > limit)
 			break;
 		if (size <= limit) /* else too large to be kept */
-			pack_put(out, fresh->exact, fresh->key, fresh->bytes.data,
+			pack_put(out, fresh->exact, fresh->key, str_text(&fresh->bytes),
 				 fresh->bytes.length);
 		str_fini(&fresh->bytes);
 		keep->taken++;

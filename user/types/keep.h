@@ -29,7 +29,8 @@ void keep_end(struct keep *keep, const struct str *answers);
 /* keep_take() - up to about @limit bytes of what was found out since the last call, as
  * pack; false: there is nothing more. */
 bool keep_take(struct keep *keep, size_t limit, struct str *out);
-/* keep_all() - when anything is new, what was used goes with it. */
+/* keep_all() - after a whole pass: when most of the old was not used, what is new comes
+ * with what was, to stand alone. */
 void keep_all(struct keep *keep);
 
 #endif

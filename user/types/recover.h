@@ -50,7 +50,8 @@ void recover_keep(struct recover *recover, struct str *pack, uint64_t version,
 		  uint64_t content);
 /**
  * recover_kept() - what was found out since the last call, in parts of up to @limit bytes.
- * @all: the first call after a whole pass: what was used goes with it, if anything is new.
+ * @all: the first call after a whole pass: now and then what was used goes with it, and
+ *	the rest is dropped.
  * Return false: nothing more.
  */
 bool recover_kept(struct recover *recover, bool all, size_t limit, struct str *out);

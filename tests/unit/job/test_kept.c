@@ -83,7 +83,7 @@ static void save_one(const struct rig *rig, const char *path, uint64_t version,
 	struct kept *kept = kept_open(rig->folder, path, rig->module_fd);
 
 	put_in(kept, version, exact, "something");
-	assert_null(kept_save(kept, false, ROOM));
+	assert_null(kept_save(kept, ROOM));
 }
 
 static void what_is_saved_is_there_the_next_time(void **state)
@@ -96,7 +96,7 @@ static void what_is_saved_is_there_the_next_time(void **state)
 	put_in(kept, 7, 1, "one");
 	put_in(kept, 7, 2, "two");
 	assert_int_equal(count_kept(rig, "/a"), 0);
-	assert_null(kept_save(kept, false, ROOM));
+	assert_null(kept_save(kept, ROOM));
 	assert_int_equal(count_kept(rig, "/a"), 2);
 	assert_int_equal(count_kept(rig, "/b"), 0);
 }
@@ -111,8 +111,8 @@ static void two_at_a_time_lose_nothing_that_was_saved(void **state)
 
 	put_in(one, 7, 1, "one");
 	put_in(two, 7, 2, "two");
-	assert_null(kept_save(one, false, ROOM));
-	assert_null(kept_save(two, false, ROOM));
+	assert_null(kept_save(one, ROOM));
+	assert_null(kept_save(two, ROOM));
 	assert_int_equal(count_kept(rig, "/a"), 2);
 }
 
@@ -150,7 +150,7 @@ static void what_is_no_pack_is_not_taken(void **state)
 	kept_take(kept, &reply);
 	reply.sites.kept_bytes = 3;
 	kept_take(kept, &reply);
-	assert_null(kept_save(kept, true, ROOM));
+	assert_null(kept_save(kept, ROOM));
 	assert_int_equal(count_kept(rig, "/a"), 0);
 }
 
@@ -164,7 +164,7 @@ static void the_folder_stays_below_its_limit(void **state)
 		struct kept *kept = kept_open(rig->folder, path, rig->module_fd);
 
 		put_in(kept, 7, 1, "something");
-		assert_null(kept_save(kept, false, 300));
+		assert_null(kept_save(kept, 300));
 	}
 	path[1] = '8';
 	assert_int_equal(count_kept(rig, "/0"), 0);
