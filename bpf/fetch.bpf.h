@@ -187,12 +187,13 @@ __noinline int text_stop(struct task_state *state, const struct abi_fetch *fetch
 	return search.end;
 }
 
+/* From the seed in name_id, so that frameworks may use the same names. */
 __noinline int text_id(struct task_state *state)
 {
 	if (!state)
 		return -1;
 	__u32 bytes = state->hit.name_bytes;
-	__u64 id = bytes, word;
+	__u64 id = state->hit.name_id + bytes, word;
 
 	for (__u32 i = 0; i < ABI_NAME_MAX / 8 && i * 8 < bytes; i++) {
 		__builtin_memcpy(&word, state->name + i * 8, sizeof(word));
@@ -304,10 +305,12 @@ __noinline int values_read(struct task_state *state, const struct abi_probe *pro
 	hit->name_bytes = 0;
 	if (!has(&probe->name))
 		return 0;
-	if (text_read(state, &probe->name))
+	if (text_read(state, &probe->name)) {
 		hit->flags |= ABI_HIT_NO_NAME;
-	else
+	} else {
+		hit->name_id = (__u64)probe->spec_id << 32;
 		text_id(state);
+	}
 	return 0;
 }
 

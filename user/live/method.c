@@ -104,7 +104,7 @@ void methods_learn(struct methods *methods, const struct abi_span *span, const c
 		flags |= NORMAL_HASH;
 	normal_name(name, span->name_bytes, flags, normal);
 	if (strlen(normal) != span->name_bytes || memcmp(normal, name, span->name_bytes))
-		kind = hash_text(normal, 4);
+		kind = hash_text(normal, hash_text(framework, 4));
 	remember(methods, span->name_id, admit(methods, kind, framework, normal));
 }
 

@@ -180,10 +180,10 @@ struct err *fetch_compile_condition(const struct expr_condition *condition,
 	return NULL;
 }
 
-uint64_t fetch_name_id(const char *name)
+uint64_t fetch_name_id(uint32_t spec_id, const char *name)
 {
 	size_t length = strnlen(name, ABI_NAME_MAX);
-	uint64_t id = length;
+	uint64_t id = ((uint64_t)spec_id << 32) + length;
 
 	for (size_t i = 0; i < length; i += sizeof(uint64_t)) {
 		uint64_t word = 0;

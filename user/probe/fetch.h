@@ -27,7 +27,8 @@ struct err *fetch_compile_condition(const struct expr_condition *condition,
 				    const struct fetch_place *place,
 				    struct abi_fetch *ret_fetch);
 
-/* fetch_name_id() - of a fixed name, as the BPF side counts it for a fetched one. */
-uint64_t fetch_name_id(const char *name);
+/* fetch_name_id() - of a fixed name, as the BPF side counts it for a fetched one of the
+ * same spec. */
+uint64_t fetch_name_id(uint32_t spec_id, const char *name);
 
 #endif

@@ -162,7 +162,7 @@ static struct abi_probe plain_probe(const struct builder *build,
 	else if (probe->edge)
 		abi.resource_id = plan_resource_id(spec, probe->edge);
 	if (probe->name_text)
-		abi.method_id = fetch_name_id(probe->name_text);
+		abi.method_id = fetch_name_id(abi.spec_id, probe->name_text);
 	if (probe->once)
 		abi.flags |= ABI_PROBE_ONCE;
 	if ((probe->verb == ABI_USE || probe->verb == ABI_COST_ADD) && !probe->name.kind)
