@@ -260,10 +260,12 @@ def mariadb(port):
         reset(connection._sock)
 
 
-def disconnects(port):
+def disconnects(port, framework):
     """1,000 clients that come and go: at once, amid garbage, amid a request."""
-    begins = (b"", b"\0\0\0\0", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0",
-              b"\x80\1\0\1\0\0\0\3ad", b"\xff" * 64)
+    # Nothing that a binary Thrift server takes for the length of a long string.
+    begins = (b"", b"\0\0\0\0", b"\x80\1\0\1\0\0\0\3ad", b"\xff" * 64)
+    if framework == "grpc":
+        begins += (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0",)
     for turn in range(1000):
         connection = connect(port)
         connection.sendall(begins[turn % len(begins)])
@@ -275,7 +277,9 @@ def disconnects(port):
 
 if __name__ == "__main__":
     loads = {"nginx": http, "apache": http, "redis": redis, "memcached": memcached,
-             "postgresql": postgresql, "mariadb": mariadb, "disconnects": disconnects}
+             "postgresql": postgresql, "mariadb": mariadb,
+             "grpc": lambda port: disconnects(port, "grpc"),
+             "thrift": lambda port: disconnects(port, "thrift")}
     loads[sys.argv[1]](int(sys.argv[2]))
     for name, number in sorted(counts.items()):
         print(f"{name}\t{number}")
