@@ -441,26 +441,39 @@ static uint8_t name_origin(const struct facts *facts, const struct flow_access *
 
 /*
  * Confidence is what was measured: the share of right answers (type and offset) among
- * all that were reached in the same way, over lua, redis and memcached built by gcc 12
- * -O2 and labelled by the compiler; rounded, and lowered where there were few.
+ * all that were reached in the same way, over programs that compilers labelled; rounded,
+ * and lowered where there were few. docs/confidence.md has the programs and the figures.
  */
 static const struct {
 	float alone, disputed; /* disputed: unrelated types remain and rank decides */
 } measured[] = {
 	[ORIGIN_DWARF] = { 0.998f, 0.985f }, [ORIGIN_PARAM] = { 0.93f, 0.90f },
-	[ORIGIN_LOAD] = { 0.998f, 0.80f },   [ORIGIN_SUM] = { 0.98f, 0.90f },
-	[ORIGIN_PHI] = { 0.998f, 0.91f },    [ORIGIN_ARG] = { 0.98f, 0.90f },
-	[ORIGIN_STORE] = { 0.98f, 0.90f },   [ORIGIN_BACK] = { 0.98f, 0.90f },
-	[ORIGIN_COMPARE] = { 0.95f, 0.85f }, [ORIGIN_LAYOUT] = { 0.96f, 0.96f },
+	[ORIGIN_LOAD] = { 0.998f, 0.76f },   [ORIGIN_SUM] = { 0.98f, 0.90f },
+	[ORIGIN_PHI] = { 0.998f, 0.91f },    [ORIGIN_ARG] = { 0.97f, 0.90f },
+	[ORIGIN_STORE] = { 0.98f, 0.80f },   [ORIGIN_BACK] = { 0.95f, 0.85f },
+	[ORIGIN_COMPARE] = { 0.95f, 0.85f }, [ORIGIN_LAYOUT] = { 0.97f, 0.97f },
 };
 
 /* Factors for what speaks against an answer that is otherwise direct or derived. */
 #define WRAPPED_DIRECT 0.99f
 #define WRAPPED	       0.95f
-#define MISFIT	       0.93f
+#define MISFIT_NAMED   0.98f /* of a variable */
+#define MISFIT	       0.95f
 #define COMMON_DIRECT  0.998f /* the only struct around parts that disagree */
 #define COMMON_LOADED  0.99f
 #define COMMON	       0.93f
+
+/* A field starts there, but has another width than the access. */
+static float width_factor(const struct item *item, bool is_disputed)
+{
+	if (item->is_wrapped)
+		return 0.6f;
+	if (item->origin <= ORIGIN_DWARF)
+		return is_disputed ? 0.97f : 0.996f;
+	if (!is_disputed && (item->origin <= ORIGIN_LOAD || item->origin == ORIGIN_PHI))
+		return 0.985f;
+	return 0.88f;
+}
 
 static float confidence_of(const struct verdict_at *at, bool is_global)
 {
@@ -469,9 +482,9 @@ static float confidence_of(const struct verdict_at *at, bool is_global)
 	float confidence;
 
 	if (at->is_header)
-		return 0.999f;
+		return 0.997f;
 	if (is_direct)
-		confidence = is_disputed && !is_global ? 0.99f : 0.999f;
+		confidence = is_disputed && !is_global ? 0.995f : 0.999f;
 	else
 		confidence = is_disputed ? measured[at->item.origin].disputed
 					 : measured[at->item.origin].alone;
@@ -482,7 +495,10 @@ static float confidence_of(const struct verdict_at *at, bool is_global)
 	if (at->item.is_wrapped)
 		confidence *= is_direct ? WRAPPED_DIRECT : WRAPPED;
 	if (at->item.fit < DTYPE_STARTS)
-		confidence *= MISFIT;
+		confidence *= is_direct || at->item.origin == ORIGIN_DWARF ? MISFIT_NAMED
+									   : MISFIT;
+	else if (at->item.fit == DTYPE_STARTS && !is_global)
+		confidence *= width_factor(&at->item, is_disputed);
 	return confidence;
 }
 
