@@ -177,26 +177,31 @@ static void put_die(struct digesting *d, struct cursor *in, uint64_t offset)
 	put(d, offset - d->begin);
 }
 
-static bool put_operands(struct digesting *d, struct cursor *in, uint8_t op)
+static bool has_no_operands(uint8_t op)
 {
 	switch (op) {
-	case DW_OP_addr:
-		vec_push(&d->digest->data, fixed(in, 8));
+	case DW_OP_deref:
+	case DW_OP_dup ... DW_OP_over:
+	case DW_OP_swap ... DW_OP_plus:
+	case DW_OP_shl ... DW_OP_xor:
+	case DW_OP_eq ... DW_OP_ne:
+	case DW_OP_lit0 ... DW_OP_lit31:
+	case DW_OP_reg0 ... DW_OP_reg31:
+	case DW_OP_nop:
+	case DW_OP_push_object_address:
+	case DW_OP_form_tls_address:
+	case DW_OP_GNU_push_tls_address:
+	case DW_OP_call_frame_cfa:
+	case DW_OP_stack_value:
+	case DW_OP_GNU_uninit:
 		return true;
-	case DW_OP_addrx:
-	case DW_OP_GNU_addr_index:
-	case DW_OP_constx:
-	case DW_OP_GNU_const_index:
-		vec_push(&d->digest->data, indexed_address(d, in, uleb(in)));
-		return true;
-	case DW_OP_implicit_pointer:
-	case DW_OP_GNU_implicit_pointer:
-		put_die(d, in, fixed(in, 4));
-		put(d, uleb(in));
-		return true;
-	case DW_OP_GNU_variable_value:
-		put_die(d, in, fixed(in, 4));
-		return true;
+	}
+	return false;
+}
+
+static bool put_number(struct digesting *d, struct cursor *in, uint8_t op)
+{
+	switch (op) {
 	case DW_OP_const1u:
 	case DW_OP_const1s:
 	case DW_OP_pick:
@@ -220,6 +225,30 @@ static bool put_operands(struct digesting *d, struct cursor *in, uint8_t op)
 	case DW_OP_const8u:
 	case DW_OP_const8s:
 		put(d, fixed(in, 8));
+		return true;
+	}
+	return false;
+}
+
+static bool put_operands(struct digesting *d, struct cursor *in, uint8_t op)
+{
+	switch (op) {
+	case DW_OP_addr:
+		vec_push(&d->digest->data, fixed(in, 8));
+		return true;
+	case DW_OP_addrx:
+	case DW_OP_GNU_addr_index:
+	case DW_OP_constx:
+	case DW_OP_GNU_const_index:
+		vec_push(&d->digest->data, indexed_address(d, in, uleb(in)));
+		return true;
+	case DW_OP_implicit_pointer:
+	case DW_OP_GNU_implicit_pointer:
+		put_die(d, in, fixed(in, 4));
+		put(d, uleb(in));
+		return true;
+	case DW_OP_GNU_variable_value:
+		put_die(d, in, fixed(in, 4));
 		return true;
 	case DW_OP_constu:
 	case DW_OP_consts:
@@ -258,23 +287,8 @@ static bool put_operands(struct digesting *d, struct cursor *in, uint8_t op)
 	case DW_OP_GNU_entry_value:
 		put(d, uleb(in)); /* its operations follow like others */
 		return true;
-	case DW_OP_deref:
-	case DW_OP_dup ... DW_OP_over:
-	case DW_OP_swap ... DW_OP_plus:
-	case DW_OP_shl ... DW_OP_xor:
-	case DW_OP_eq ... DW_OP_ne:
-	case DW_OP_lit0 ... DW_OP_lit31:
-	case DW_OP_reg0 ... DW_OP_reg31:
-	case DW_OP_nop:
-	case DW_OP_push_object_address:
-	case DW_OP_form_tls_address:
-	case DW_OP_GNU_push_tls_address:
-	case DW_OP_call_frame_cfa:
-	case DW_OP_stack_value:
-	case DW_OP_GNU_uninit:
-		return true;
 	}
-	return false;
+	return put_number(d, in, op) || has_no_operands(op);
 }
 
 static void put_expression(struct digesting *d, struct cursor *in, uint64_t size)
@@ -464,6 +478,32 @@ static void put_indexed_string(struct digesting *d, struct cursor *in, uint64_t 
 
 /* ---- attributes */
 
+static bool put_text(struct digesting *d, struct cursor *in, uint32_t form)
+{
+	switch (form) {
+	case DW_FORM_string: {
+		const uint8_t *end = memchr(in->at, 0, (size_t)(in->end - in->at));
+
+		put_bytes(d, in, end ? (uint64_t)(end - in->at) + 1 : UINT64_MAX);
+		return true;
+	}
+	case DW_FORM_strp:
+		put_string(d, in, STR, fixed(in, 4));
+		return true;
+	case DW_FORM_line_strp:
+		put_string(d, in, LINE_STR, fixed(in, 4));
+		return true;
+	case DW_FORM_strx:
+	case DW_FORM_GNU_str_index:
+		put_indexed_string(d, in, uleb(in));
+		return true;
+	case DW_FORM_strx1 ... DW_FORM_strx4:
+		put_indexed_string(d, in, fixed(in, form - DW_FORM_strx1 + 1));
+		return true;
+	}
+	return false;
+}
+
 static void put_value(struct digesting *d, struct cursor *in,
 		      const struct attribute *attribute, uint32_t form)
 {
@@ -510,25 +550,6 @@ static void put_value(struct digesting *d, struct cursor *in,
 	case DW_FORM_implicit_const:
 		put(d, (uint64_t)attribute->constant);
 		break;
-	case DW_FORM_string: {
-		const uint8_t *end = memchr(in->at, 0, (size_t)(in->end - in->at));
-
-		put_bytes(d, in, end ? (uint64_t)(end - in->at) + 1 : UINT64_MAX);
-		break;
-	}
-	case DW_FORM_strp:
-		put_string(d, in, STR, fixed(in, 4));
-		break;
-	case DW_FORM_line_strp:
-		put_string(d, in, LINE_STR, fixed(in, 4));
-		break;
-	case DW_FORM_strx:
-	case DW_FORM_GNU_str_index:
-		put_indexed_string(d, in, uleb(in));
-		break;
-	case DW_FORM_strx1 ... DW_FORM_strx4:
-		put_indexed_string(d, in, fixed(in, form - DW_FORM_strx1 + 1));
-		break;
 	case DW_FORM_sec_offset:
 		put_offset(d, in, attribute->name, fixed(in, 4));
 		break;
@@ -556,8 +577,8 @@ static void put_value(struct digesting *d, struct cursor *in,
 	case DW_FORM_ref_addr:
 		put_die(d, in, fixed(in, 4));
 		break;
-	default: /* in a dwz file, or one that nobody emits */
-		in->is_bad = true;
+	default: /* a string; or in a dwz file, or one that nobody emits */
+		in->is_bad |= !put_text(d, in, form);
 	}
 }
 
