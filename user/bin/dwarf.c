@@ -107,6 +107,25 @@ static void index_variable(struct dwarf_file *file, Dwarf_Die *die)
 		add_global(file, die, &places[0]);
 }
 
+/* Static variables of a function that is inlined stand in its abstract instance only. */
+static void index_statics(struct dwarf_file *file, Dwarf_Die *parent, unsigned depth)
+{
+	Dwarf_Die die;
+
+	if (depth > DWARF_MAX_SCOPES || dwarf_child(parent, &die))
+		return;
+	do {
+		int tag = dwarf_tag(&die);
+
+		if (++file->dies > DWARF_MAX_TOP_DIES)
+			return;
+		if (tag == DW_TAG_variable)
+			index_variable(file, &die);
+		else if (tag == DW_TAG_lexical_block)
+			index_statics(file, &die, depth + 1);
+	} while (dwarf_next(&die));
+}
+
 static void index_struct(struct dwarf_file *file, Dwarf_Die *die, int tag)
 {
 	const char *name = dwarf_name(die);
@@ -148,6 +167,8 @@ static void index_children(struct dwarf_file *file, Dwarf_Die *parent, uint32_t 
 		switch (tag) {
 		case DW_TAG_subprogram:
 			index_function(file, &die, unit);
+			if (dwarf_hasattr(&die, DW_AT_inline))
+				index_statics(file, &die, depth);
 			break;
 		case DW_TAG_variable:
 			index_variable(file, &die);
