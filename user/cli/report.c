@@ -256,10 +256,8 @@ static size_t scope_params(const struct report_scope *scope, struct report_param
 	const struct {
 		const char *name, *text;
 	} texts[] = {
-		{ "process", scope->process },
-		{ "type", scope->type },
-		{ "function", scope->function },
-		{ "module", scope->module },
+		{ "process", scope->process },	 { "type", scope->type },
+		{ "function", scope->function }, { "module", scope->module },
 		{ "method", scope->method },
 	};
 	size_t count = 0;

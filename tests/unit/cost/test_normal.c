@@ -76,7 +76,7 @@ static void ids_in_paths_are_replaced_and_queries_go(void **state)
 	static const struct row rows[] = {
 		{ "/users/123/orders?token=abc", "/users/:id/orders" },
 		{ "/o/550e8400-e29b-41d4-a716-446655440000", "/o/:id" },
-		{ "/img/deadbeef01/x#top", "/img/:id/x" },
+		{ "/i/deadbeef01/x#top", "/i/:id/x" },
 		{ "/helloworld.Greeter/SayHello2", "/helloworld.Greeter/SayHello2" },
 		{ "/v2/api/bob%40x.org/me", "/v2/api/:id/me" },
 		{ "/a/bob@example.org", "/a/:id" },
