@@ -77,6 +77,7 @@ static void put_config(struct str *out, const struct probe_config *config)
 	wire_put_u8(out, config->no_access);
 	wire_put_u8(out, config->no_ticks);
 	wire_put_u8(out, config->no_probes);
+	wire_put_u8(out, config->no_messages);
 	wire_put_u8(out, config->no_multi);
 	wire_put_u32(out, (uint32_t)config->self_count);
 	for (size_t i = 0; i < config->self_count; i++)
@@ -93,6 +94,7 @@ static void get_config(struct wire *in, struct probe_config *config)
 	config->no_access = wire_u8(in);
 	config->no_ticks = wire_u8(in);
 	config->no_probes = wire_u8(in);
+	config->no_messages = wire_u8(in);
 	config->no_multi = wire_u8(in);
 	config->self_count = wire_count(in, PROBE_MAX_SELF, sizeof(uint32_t));
 	for (size_t i = 0; i < config->self_count; i++)

@@ -49,6 +49,8 @@ static const struct setting settings[] = {
 	  "auto, or a list of ibs, pebs, clock, page-fault" },
 	{ "sampling", "specs", SET_TEXT, AT(specs), "on", 0, 0,
 	  "on: attach the probes of the spec files, within the budget; off" },
+	{ "sampling", "join", SET_TEXT, AT(join), "off", 0, 0,
+	  "on: follow requests across processes, 0.3 us per message of theirs; off" },
 	{ "sampling", "budget", SET_SHARE, AT(budget_ppm), "1%", 100, 500000,
 	  "of the targets' CPU that probes and samples may cost, 0.01% to 50%" },
 	{ "sampling", "fleet_key", SET_TEXT, AT(fleet_key), "", 0, 0,
@@ -237,6 +239,9 @@ struct err *config_check(const struct config *config)
 	if (strcmp(config->specs, "on") && strcmp(config->specs, "off"))
 		return err_new(ERR_INVALID, "specs: '%s' is neither on nor off",
 			       config->specs);
+	if (strcmp(config->join, "on") && strcmp(config->join, "off"))
+		return err_new(ERR_INVALID, "join: '%s' is neither on nor off",
+			       config->join);
 	if (config->ring_bytes & (config->ring_bytes - 1))
 		return err_new(ERR_INVALID, "ring: %llu is not a power of two",
 			       (unsigned long long)config->ring_bytes);

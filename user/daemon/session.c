@@ -256,6 +256,7 @@ static struct err *start_probes(struct session *session)
 		.tick_hz = (uint32_t)config->tick_hz,
 		.no_ticks = config->tick_hz == 0,
 		.no_probes = !wants_specs(config),
+		.no_messages = !strcmp(config->join, "off"),
 		.ring_bytes = config->ring_bytes,
 		.stack_bytes = (uint32_t)config->stack_bytes,
 		.self_pids = { (uint32_t)getpid(), (uint32_t)getppid() },

@@ -174,7 +174,7 @@ static void choose_probe(struct loader *loader, const struct probe_config *confi
 				  wanted && !loader->is_multi);
 	bpf_program__set_autoload(skeleton->progs.context_fork, wanted);
 	bpf_program__set_autoload(skeleton->progs.context_exit, wanted);
-	choose_messages(skeleton, wanted);
+	choose_messages(skeleton, wanted && !config->no_messages);
 	if (loader->is_multi)
 		bpf_program__set_expected_attach_type(
 			skeleton->progs.probe_multi,

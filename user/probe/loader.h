@@ -35,6 +35,7 @@ struct probe_config {
 	uint32_t stack_bytes;	  /* user stack copied per tick; 0: PROBE_STACK_BYTES */
 	bool no_access, no_ticks; /* leave a whole kind out */
 	bool no_probes;		  /* and what serves uprobes */
+	bool no_messages;	  /* and what follows requests over sockets */
 	bool no_multi;		  /* uprobes one by one even where the kernel has more */
 	uint32_t self_pids[PROBE_MAX_SELF]; /* never sampled, nor what they fork */
 	size_t self_count;
