@@ -39,7 +39,7 @@ static const struct setting settings[] = {
 	  "all, pid:NUMBER (with children), cgroup:PATH, service:UNIT" },
 	{ "sampling", "rate", SET_NUMBER, AT(rate_hz), "99", 1, 20000,
 	  "access samples per second and CPU" },
-	{ "sampling", "tick_rate", SET_NUMBER, AT(tick_hz), "99", 0, 1000,
+	{ "sampling", "tick_rate", SET_NUMBER, AT(tick_hz), "33", 0, 1000,
 	  "CPU ticks with stacks per second and CPU; 0 for none" },
 	{ "sampling", "ring", SET_SIZE, AT(ring_bytes), "8M", 64 * KIB, 512 * MIB,
 	  "ring buffer between kernel and daemon; a power of two" },

@@ -47,7 +47,7 @@ static void settings_of_a_file_replace_the_defaults(void **state)
 	assert_int_equal(config.ring_bytes, 1 << 20);
 	assert_int_equal(config.keep_1s_ns, 30000000000ull);
 	assert_int_equal(config.quota_bytes, 64 << 20);
-	assert_int_equal(config.tick_hz, 99);
+	assert_int_equal(config.tick_hz, 33);
 }
 
 static void a_bad_file_names_its_line_and_changes_nothing(void **state)
