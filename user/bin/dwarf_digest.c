@@ -13,16 +13,12 @@
 
 #include <string.h>
 
+#include "bin/cursor.h"
 #include "core/intern.h"
 
 struct bytes {
 	const uint8_t *data;
 	size_t size;
-};
-
-struct cursor {
-	const uint8_t *at, *end;
-	bool is_bad;
 };
 
 enum {
@@ -80,36 +76,6 @@ struct digesting {
 
 /* ---- reading */
 
-static uint64_t fixed(struct cursor *in, unsigned bytes)
-{
-	uint64_t value = 0;
-
-	if ((size_t)(in->end - in->at) < bytes) {
-		in->is_bad = true;
-		in->at = in->end;
-		return 0;
-	}
-	memcpy(&value, in->at, bytes);
-	in->at += bytes;
-	return value;
-}
-
-static uint64_t uleb(struct cursor *in)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0; in->at < in->end; shift += 7) {
-		uint8_t byte = *in->at++;
-
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return value;
-	}
-	in->is_bad = true;
-	return 0;
-}
-
 static struct cursor at_offset(const struct digesting *d, unsigned section,
 			       uint64_t offset)
 {
@@ -159,7 +125,7 @@ static uint64_t indexed_address(struct digesting *d, struct cursor *in, uint64_t
 		return 0;
 	}
 	at.at += index * 8;
-	return fixed(&at, 8);
+	return cursor_fixed(&at, 8);
 }
 
 /* ---- addresses, expressions, lists */
@@ -207,24 +173,24 @@ static bool put_number(struct digesting *d, struct cursor *in, uint8_t op)
 	case DW_OP_pick:
 	case DW_OP_deref_size:
 	case DW_OP_xderef_size:
-		put(d, fixed(in, 1));
+		put(d, cursor_fixed(in, 1));
 		return true;
 	case DW_OP_const2u:
 	case DW_OP_const2s:
 	case DW_OP_bra:
 	case DW_OP_skip:
 	case DW_OP_call2:
-		put(d, fixed(in, 2));
+		put(d, cursor_fixed(in, 2));
 		return true;
 	case DW_OP_const4u:
 	case DW_OP_const4s:
 	case DW_OP_call4:
 	case DW_OP_GNU_parameter_ref:
-		put(d, fixed(in, 4));
+		put(d, cursor_fixed(in, 4));
 		return true;
 	case DW_OP_const8u:
 	case DW_OP_const8s:
-		put(d, fixed(in, 8));
+		put(d, cursor_fixed(in, 8));
 		return true;
 	}
 	return false;
@@ -234,21 +200,21 @@ static bool put_operands(struct digesting *d, struct cursor *in, uint8_t op)
 {
 	switch (op) {
 	case DW_OP_addr:
-		vec_push(&d->digest->data, fixed(in, 8));
+		vec_push(&d->digest->data, cursor_fixed(in, 8));
 		return true;
 	case DW_OP_addrx:
 	case DW_OP_GNU_addr_index:
 	case DW_OP_constx:
 	case DW_OP_GNU_const_index:
-		vec_push(&d->digest->data, indexed_address(d, in, uleb(in)));
+		vec_push(&d->digest->data, indexed_address(d, in, cursor_uleb(in)));
 		return true;
 	case DW_OP_implicit_pointer:
 	case DW_OP_GNU_implicit_pointer:
-		put_die(d, in, fixed(in, 4));
-		put(d, uleb(in));
+		put_die(d, in, cursor_fixed(in, 4));
+		put(d, cursor_uleb(in));
 		return true;
 	case DW_OP_GNU_variable_value:
-		put_die(d, in, fixed(in, 4));
+		put_die(d, in, cursor_fixed(in, 4));
 		return true;
 	case DW_OP_constu:
 	case DW_OP_consts:
@@ -261,31 +227,31 @@ static bool put_operands(struct digesting *d, struct cursor *in, uint8_t op)
 	case DW_OP_GNU_convert:
 	case DW_OP_reinterpret:
 	case DW_OP_GNU_reinterpret:
-		put(d, uleb(in));
+		put(d, cursor_uleb(in));
 		return true;
 	case DW_OP_bregx:
 	case DW_OP_bit_piece:
 	case DW_OP_regval_type:
 	case DW_OP_GNU_regval_type:
-		put(d, uleb(in));
-		put(d, uleb(in));
+		put(d, cursor_uleb(in));
+		put(d, cursor_uleb(in));
 		return true;
 	case DW_OP_deref_type:
 	case DW_OP_GNU_deref_type:
-		put(d, fixed(in, 1));
-		put(d, uleb(in));
+		put(d, cursor_fixed(in, 1));
+		put(d, cursor_uleb(in));
 		return true;
 	case DW_OP_const_type:
 	case DW_OP_GNU_const_type:
-		put(d, uleb(in));
-		put_bytes(d, in, fixed(in, 1));
+		put(d, cursor_uleb(in));
+		put_bytes(d, in, cursor_fixed(in, 1));
 		return true;
 	case DW_OP_implicit_value:
-		put_bytes(d, in, uleb(in));
+		put_bytes(d, in, cursor_uleb(in));
 		return true;
 	case DW_OP_entry_value:
 	case DW_OP_GNU_entry_value:
-		put(d, uleb(in)); /* its operations follow like others */
+		put(d, cursor_uleb(in)); /* its operations follow like others */
 		return true;
 	}
 	return put_number(d, in, op) || has_no_operands(op);
@@ -358,7 +324,7 @@ static void put_list(struct digesting *d, struct cursor *in, bool is_location,
 	struct cursor list = at_offset(d, is_location ? LOCLISTS : RNGLISTS, offset);
 
 	while (!list.is_bad) {
-		uint8_t kind = (uint8_t)fixed(&list, 1);
+		uint8_t kind = (uint8_t)cursor_fixed(&list, 1);
 		enum shape shape = shape_of(kind, is_location);
 
 		put(d, kind);
@@ -368,30 +334,30 @@ static void put_list(struct digesting *d, struct cursor *in, bool is_location,
 			return;
 		case OFFSETS:
 		case VIEWS:
-			put(d, uleb(&list));
-			put(d, uleb(&list));
+			put(d, cursor_uleb(&list));
+			put(d, cursor_uleb(&list));
 			break;
 		case START_END:
-			put_code(d, fixed(&list, 8));
-			put_code(d, fixed(&list, 8));
+			put_code(d, cursor_fixed(&list, 8));
+			put_code(d, cursor_fixed(&list, 8));
 			break;
 		case START_LENGTH:
-			put_code(d, fixed(&list, 8));
-			put(d, uleb(&list));
+			put_code(d, cursor_fixed(&list, 8));
+			put(d, cursor_uleb(&list));
 			break;
 		case INDEX:
-			put_code(d, indexed_address(d, &list, uleb(&list)));
+			put_code(d, indexed_address(d, &list, cursor_uleb(&list)));
 			break;
 		case INDEX_INDEX:
-			put_code(d, indexed_address(d, &list, uleb(&list)));
-			put_code(d, indexed_address(d, &list, uleb(&list)));
+			put_code(d, indexed_address(d, &list, cursor_uleb(&list)));
+			put_code(d, indexed_address(d, &list, cursor_uleb(&list)));
 			break;
 		case INDEX_LENGTH:
-			put_code(d, indexed_address(d, &list, uleb(&list)));
-			put(d, uleb(&list));
+			put_code(d, indexed_address(d, &list, cursor_uleb(&list)));
+			put(d, cursor_uleb(&list));
 			break;
 		case BASE:
-			put_code(d, fixed(&list, 8));
+			put_code(d, cursor_fixed(&list, 8));
 			break;
 		case DEFAULT:
 			break;
@@ -400,7 +366,7 @@ static void put_list(struct digesting *d, struct cursor *in, bool is_location,
 			break;
 		}
 		if (is_location && shape != INDEX && shape != BASE && shape != VIEWS)
-			put_expression(d, &list, uleb(&list));
+			put_expression(d, &list, cursor_uleb(&list));
 	}
 	in->is_bad = true;
 }
@@ -413,7 +379,7 @@ static void put_old_list(struct digesting *d, struct cursor *in, bool is_locatio
 	uint64_t base = d->base;
 
 	while (!list.is_bad) {
-		uint64_t lo = fixed(&list, 8), hi = fixed(&list, 8);
+		uint64_t lo = cursor_fixed(&list, 8), hi = cursor_fixed(&list, 8);
 
 		if (lo == UINT64_MAX) {
 			put(d, lo);
@@ -425,7 +391,7 @@ static void put_old_list(struct digesting *d, struct cursor *in, bool is_locatio
 		if (!lo && !hi)
 			break;
 		if (is_location)
-			put_expression(d, &list, fixed(&list, 2));
+			put_expression(d, &list, cursor_fixed(&list, 2));
 	}
 	in->is_bad |= list.is_bad;
 }
@@ -460,7 +426,7 @@ static void put_indexed_list(struct digesting *d, struct cursor *in, bool is_loc
 		return;
 	}
 	at.at += index * 4;
-	put_list(d, in, is_location, base + fixed(&at, 4));
+	put_list(d, in, is_location, base + cursor_fixed(&at, 4));
 }
 
 static void put_indexed_string(struct digesting *d, struct cursor *in, uint64_t index)
@@ -473,7 +439,7 @@ static void put_indexed_string(struct digesting *d, struct cursor *in, uint64_t 
 		return;
 	}
 	at.at += index * 4;
-	put_string(d, in, STR, fixed(&at, 4));
+	put_string(d, in, STR, cursor_fixed(&at, 4));
 }
 
 /* ---- attributes */
@@ -488,17 +454,17 @@ static bool put_text(struct digesting *d, struct cursor *in, uint32_t form)
 		return true;
 	}
 	case DW_FORM_strp:
-		put_string(d, in, STR, fixed(in, 4));
+		put_string(d, in, STR, cursor_fixed(in, 4));
 		return true;
 	case DW_FORM_line_strp:
-		put_string(d, in, LINE_STR, fixed(in, 4));
+		put_string(d, in, LINE_STR, cursor_fixed(in, 4));
 		return true;
 	case DW_FORM_strx:
 	case DW_FORM_GNU_str_index:
-		put_indexed_string(d, in, uleb(in));
+		put_indexed_string(d, in, cursor_uleb(in));
 		return true;
 	case DW_FORM_strx1 ... DW_FORM_strx4:
-		put_indexed_string(d, in, fixed(in, form - DW_FORM_strx1 + 1));
+		put_indexed_string(d, in, cursor_fixed(in, form - DW_FORM_strx1 + 1));
 		return true;
 	}
 	return false;
@@ -509,41 +475,42 @@ static void put_value(struct digesting *d, struct cursor *in,
 {
 	switch (form) {
 	case DW_FORM_addr:
-		put_code(d, fixed(in, 8));
+		put_code(d, cursor_fixed(in, 8));
 		break;
 	case DW_FORM_addrx:
 	case DW_FORM_GNU_addr_index:
-		put_code(d, indexed_address(d, in, uleb(in)));
+		put_code(d, indexed_address(d, in, cursor_uleb(in)));
 		break;
 	case DW_FORM_addrx1 ... DW_FORM_addrx4:
-		put_code(d, indexed_address(d, in, fixed(in, form - DW_FORM_addrx1 + 1)));
+		put_code(d, indexed_address(d, in,
+					    cursor_fixed(in, form - DW_FORM_addrx1 + 1)));
 		break;
 	case DW_FORM_data1:
 	case DW_FORM_ref1:
 	case DW_FORM_flag:
-		put(d, fixed(in, 1));
+		put(d, cursor_fixed(in, 1));
 		break;
 	case DW_FORM_data2:
 	case DW_FORM_ref2:
-		put(d, fixed(in, 2));
+		put(d, cursor_fixed(in, 2));
 		break;
 	case DW_FORM_data4:
 	case DW_FORM_ref4:
-		put(d, fixed(in, 4));
+		put(d, cursor_fixed(in, 4));
 		break;
 	case DW_FORM_data8:
 	case DW_FORM_ref8:
 	case DW_FORM_ref_sig8:
-		put(d, fixed(in, 8));
+		put(d, cursor_fixed(in, 8));
 		break;
 	case DW_FORM_data16:
-		put(d, fixed(in, 8));
-		put(d, fixed(in, 8));
+		put(d, cursor_fixed(in, 8));
+		put(d, cursor_fixed(in, 8));
 		break;
 	case DW_FORM_sdata:
 	case DW_FORM_udata:
 	case DW_FORM_ref_udata:
-		put(d, uleb(in));
+		put(d, cursor_uleb(in));
 		break;
 	case DW_FORM_flag_present:
 		break;
@@ -551,31 +518,31 @@ static void put_value(struct digesting *d, struct cursor *in,
 		put(d, (uint64_t)attribute->constant);
 		break;
 	case DW_FORM_sec_offset:
-		put_offset(d, in, attribute->name, fixed(in, 4));
+		put_offset(d, in, attribute->name, cursor_fixed(in, 4));
 		break;
 	case DW_FORM_loclistx:
-		put_indexed_list(d, in, true, uleb(in));
+		put_indexed_list(d, in, true, cursor_uleb(in));
 		break;
 	case DW_FORM_rnglistx:
-		put_indexed_list(d, in, false, uleb(in));
+		put_indexed_list(d, in, false, cursor_uleb(in));
 		break;
 	case DW_FORM_exprloc:
-		put_expression(d, in, uleb(in));
+		put_expression(d, in, cursor_uleb(in));
 		break;
 	case DW_FORM_block1:
-		put_bytes(d, in, fixed(in, 1));
+		put_bytes(d, in, cursor_fixed(in, 1));
 		break;
 	case DW_FORM_block2:
-		put_bytes(d, in, fixed(in, 2));
+		put_bytes(d, in, cursor_fixed(in, 2));
 		break;
 	case DW_FORM_block4:
-		put_bytes(d, in, fixed(in, 4));
+		put_bytes(d, in, cursor_fixed(in, 4));
 		break;
 	case DW_FORM_block:
-		put_bytes(d, in, uleb(in));
+		put_bytes(d, in, cursor_uleb(in));
 		break;
 	case DW_FORM_ref_addr:
-		put_die(d, in, fixed(in, 4));
+		put_die(d, in, cursor_fixed(in, 4));
 		break;
 	default: /* a string; or in a dwz file, or one that nobody emits */
 		in->is_bad |= !put_text(d, in, form);
@@ -585,7 +552,7 @@ static void put_value(struct digesting *d, struct cursor *in,
 static void put_dies(struct digesting *d, struct cursor *in)
 {
 	while (in->at < in->end && !in->is_bad) {
-		uint64_t code = uleb(in);
+		uint64_t code = cursor_uleb(in);
 
 		put(d, code);
 		if (!code)
@@ -616,21 +583,22 @@ static bool read_abbrevs(struct digesting *d, uint64_t offset)
 	const uint8_t *begin = in.at;
 
 	while (!in.is_bad) {
-		uint64_t code = uleb(&in);
+		uint64_t code = cursor_uleb(&in);
 		struct abbrev abbrev = { .first = (uint32_t)d->attributes.count };
 
 		if (!code)
 			break;
 		if (code > MAX_ABBREVS || d->attributes.count > MAX_ABBREVS)
 			return false;
-		abbrev.tag = (uint32_t)uleb(&in);
-		abbrev.has_children = fixed(&in, 1);
+		abbrev.tag = (uint32_t)cursor_uleb(&in);
+		abbrev.has_children = cursor_fixed(&in, 1);
 		while (!in.is_bad) {
-			struct attribute attribute = { .name = (uint32_t)uleb(&in),
-						       .form = (uint32_t)uleb(&in) };
+			struct attribute attribute = { .name = (uint32_t)cursor_uleb(&in),
+						       .form = (uint32_t)cursor_uleb(
+							       &in) };
 
 			if (attribute.form == DW_FORM_implicit_const)
-				attribute.constant = (int64_t)uleb(&in);
+				attribute.constant = (int64_t)cursor_uleb(&in);
 			if (!attribute.name && !attribute.form)
 				break;
 			vec_push(&d->attributes, attribute);
@@ -650,16 +618,16 @@ static bool read_abbrevs(struct digesting *d, uint64_t offset)
 static void put_line_table(struct digesting *d, struct cursor *in)
 {
 	struct attribute columns[16];
-	uint64_t count = fixed(in, 1), entries;
+	uint64_t count = cursor_fixed(in, 1), entries;
 
 	if (count > 16) {
 		in->is_bad = true;
 		return;
 	}
 	for (uint64_t i = 0; i < count; i++)
-		columns[i] =
-			(struct attribute){ (uint32_t)uleb(in), (uint32_t)uleb(in), 0 };
-	entries = uleb(in);
+		columns[i] = (struct attribute){ (uint32_t)cursor_uleb(in),
+						 (uint32_t)cursor_uleb(in), 0 };
+	entries = cursor_uleb(in);
 	put(d, entries);
 	for (uint64_t e = 0; count && e < entries && !in->is_bad; e++)
 		for (uint64_t i = 0; i < count; i++)
@@ -669,21 +637,21 @@ static void put_line_table(struct digesting *d, struct cursor *in)
 static bool put_line_files(struct digesting *d, uint64_t offset)
 {
 	struct cursor in = at_offset(d, LINE, offset);
-	uint64_t length = fixed(&in, 4), header;
-	unsigned version = (unsigned)fixed(&in, 2), opcodes;
+	uint64_t length = cursor_fixed(&in, 4), header;
+	unsigned version = (unsigned)cursor_fixed(&in, 2), opcodes;
 
 	if (in.is_bad || length >= 0xfffffff0 || version < 2 || version > 5)
 		return false;
 	if (version >= 5)
-		fixed(&in, 2);
-	header = fixed(&in, 4);
+		cursor_fixed(&in, 2);
+	header = cursor_fixed(&in, 4);
 	if (header > (size_t)(in.end - in.at))
 		return false;
 	in.end = in.at + header;
-	fixed(&in, version >= 4 ? 5 : 4);
-	opcodes = (unsigned)fixed(&in, 1);
+	cursor_fixed(&in, version >= 4 ? 5 : 4);
+	opcodes = (unsigned)cursor_fixed(&in, 1);
 	for (unsigned i = 1; i < opcodes; i++)
-		fixed(&in, 1);
+		cursor_fixed(&in, 1);
 	if (version < 5) {
 		put_bytes(d, &in, (uint64_t)(in.end - in.at));
 	} else {
@@ -728,19 +696,19 @@ static bool digest_unit(struct digesting *d, Dwarf_Die *top)
 	uint64_t lines = offset_attribute(top, DW_AT_stmt_list, UINT64_MAX);
 	Dwarf_Addr base;
 
-	length = fixed(&in, 4);
+	length = cursor_fixed(&in, 4);
 	if (in.is_bad || length >= 0xfffffff0 || length > (size_t)(in.end - in.at))
 		return false;
 	in.end = in.at + length;
 	d->begin = offset;
 	d->end = offset + 4 + length;
-	d->version = (unsigned)fixed(&in, 2);
+	d->version = (unsigned)cursor_fixed(&in, 2);
 	if (d->version == 4) {
-		abbrevs = fixed(&in, 4);
-		fixed(&in, 1);
-	} else if (d->version == 5 && fixed(&in, 1) == DW_UT_compile) {
-		fixed(&in, 1);
-		abbrevs = fixed(&in, 4);
+		abbrevs = cursor_fixed(&in, 4);
+		cursor_fixed(&in, 1);
+	} else if (d->version == 5 && cursor_fixed(&in, 1) == DW_UT_compile) {
+		cursor_fixed(&in, 1);
+		abbrevs = cursor_fixed(&in, 4);
 	} else {
 		return false;
 	}

@@ -9,6 +9,7 @@
 #include <dwarf.h>
 #include <string.h>
 
+#include "bin/cursor.h"
 #include "core/intern.h"
 
 #define MAX_ENTRIES 64 /* of one range of code */
@@ -19,48 +20,13 @@
 #define PE_OMIT	  0xff
 #define HDR_BYTES 12
 
-struct entry {
-	const uint8_t *at, *end;
-	bool is_bad;
-};
-
-static uint64_t fixed(struct entry *in, unsigned bytes)
-{
-	uint64_t value = 0;
-
-	if ((size_t)(in->end - in->at) < bytes) {
-		in->is_bad = true;
-		in->at = in->end;
-		return 0;
-	}
-	memcpy(&value, in->at, bytes);
-	in->at += bytes;
-	return value;
-}
-
-static uint64_t uleb(struct entry *in)
-{
-	uint64_t value = 0;
-
-	for (unsigned shift = 0; in->at < in->end; shift += 7) {
-		uint8_t byte = *in->at++;
-
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80))
-			return value;
-	}
-	in->is_bad = true;
-	return 0;
-}
-
 /* One entry of .eh_frame behind its length. */
-static bool entry_at(const struct elf_file *file, uint64_t va, struct entry *ret_entry)
+static bool entry_at(const struct elf_file *file, uint64_t va, struct cursor *ret_entry)
 {
 	size_t room;
 	const uint8_t *bytes = elf_bytes_at(file, va, &room);
-	struct entry entry = { bytes, bytes ? bytes + room : NULL, !bytes };
-	uint64_t length = entry.is_bad ? 0 : fixed(&entry, 4);
+	struct cursor entry = { bytes, bytes ? bytes + room : NULL, !bytes };
+	uint64_t length = entry.is_bad ? 0 : cursor_fixed(&entry, 4);
 
 	if (!length || length >= 0xfffffff0 || length > (size_t)(entry.end - entry.at))
 		return false;
@@ -73,25 +39,25 @@ static bool entry_at(const struct elf_file *file, uint64_t va, struct entry *ret
 static bool digest_common(const struct elf_file *file, uint64_t va, uint64_t *hash,
 			  unsigned *ret_pointer)
 {
-	struct entry in;
+	struct cursor in;
 	const char *letters;
 	uint64_t extra, head[4] = { 0 };
 	unsigned pointer = 0;
 
-	if (!entry_at(file, va, &in) || fixed(&in, 4))
+	if (!entry_at(file, va, &in) || cursor_fixed(&in, 4))
 		return false;
-	head[0] = fixed(&in, 1);
+	head[0] = cursor_fixed(&in, 1);
 	letters = (const char *)in.at;
 	if (!memchr(letters, 0, (size_t)(in.end - in.at)))
 		return false;
 	*hash = hash_text(letters, *hash);
 	in.at += strlen(letters) + 1;
-	head[1] = uleb(&in);
-	head[2] = uleb(&in);
-	head[3] = uleb(&in);
+	head[1] = cursor_uleb(&in);
+	head[2] = cursor_uleb(&in);
+	head[3] = cursor_uleb(&in);
 	*hash = hash_bytes(head, sizeof(head), *hash);
 	if (*letters == 'z') {
-		extra = uleb(&in);
+		extra = cursor_uleb(&in);
 		if (in.is_bad || extra > (size_t)(in.end - in.at))
 			return false;
 		if (!strcmp(letters, "zR"))
@@ -114,23 +80,23 @@ static bool digest_entry(const struct elf_file *file, uint64_t entry_va, uint64_
 			 uint64_t lo, uint64_t *hash, uint64_t *ret_bytes)
 {
 	static const uint8_t sizes[] = { 8, 0, 2, 4, 8, 0, 0, 0 };
-	struct entry in;
+	struct cursor in;
 	uint64_t common, place[2], extra;
 	unsigned pointer, bytes;
 
 	if (!entry_at(file, entry_va, &in))
 		return false;
-	common = fixed(&in, 4);
+	common = cursor_fixed(&in, 4);
 	if (!common || !digest_common(file, entry_va + 4 - common, hash, &pointer))
 		return false;
 	bytes = sizes[pointer & PE_SIZE];
 	if (!bytes)
 		return false;
-	fixed(&in, bytes);
+	cursor_fixed(&in, bytes);
 	place[0] = va - lo;
-	place[1] = fixed(&in, bytes);
+	place[1] = cursor_fixed(&in, bytes);
 	*hash = hash_bytes(place, sizeof(place), *hash);
-	extra = uleb(&in); /* where the language's tables are */
+	extra = cursor_uleb(&in); /* where the language's tables are */
 	if (in.is_bad || extra > (size_t)(in.end - in.at))
 		return false;
 	in.at += extra;
