@@ -81,10 +81,26 @@ static void finish_stats(struct batch *batch)
 		batch->stats.peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
 }
 
+static void send_reply(struct batch *batch, const struct job_reply *reply)
+{
+	CLEANUP(str_fini) struct str payload = { 0 };
+
+	message_put_reply(&payload, reply);
+	struct channel_message message = { .kind = (uint16_t)reply->kind,
+					   .more = reply->more,
+					   .job = batch->job->job,
+					   .payload = payload.data,
+					   .bytes = payload.length,
+					   .fds = { -1, -1, -1, -1 } };
+
+	batch->err = channel_put(batch->job->channel, &message);
+	if (!batch->err)
+		batch->err = channel_flush(batch->job->channel, true);
+}
+
 static void batch_send(struct batch *batch, bool more)
 {
 	struct job_reply reply = { .kind = batch->job->kind, .more = more };
-	CLEANUP(str_fini) struct str payload = { 0 };
 
 	if (batch->err)
 		return;
@@ -101,17 +117,7 @@ static void batch_send(struct batch *batch, bool more)
 	reply.sites.done = batch->done;
 	reply.sites.total = batch->total;
 	reply.sites.stats = batch->stats;
-	message_put_reply(&payload, &reply);
-	struct channel_message message = { .kind = (uint16_t)batch->job->kind,
-					   .more = more,
-					   .job = batch->job->job,
-					   .payload = payload.data,
-					   .bytes = payload.length,
-					   .fds = { -1, -1, -1, -1 } };
-
-	batch->err = channel_put(batch->job->channel, &message);
-	if (!batch->err)
-		batch->err = channel_flush(batch->job->channel, true);
+	send_reply(batch, &reply);
 	vec_clear(&batch->answers);
 	vec_clear(&batch->types);
 	vec_clear(&batch->fields);
@@ -126,7 +132,6 @@ static void send_kept(struct batch *batch, bool is_whole)
 	while (!batch->err) {
 		struct job_reply reply = { .kind = batch->job->kind, .more = true };
 		CLEANUP(str_fini) struct str kept = { 0 };
-		CLEANUP(str_fini) struct str payload = { 0 };
 
 		if (!recover_kept(batch->recover, is_whole, ANSWERS_KEPT_BYTES, &kept))
 			return;
@@ -135,17 +140,7 @@ static void send_kept(struct batch *batch, bool is_whole)
 		reply.sites.total = batch->total;
 		reply.sites.kept = kept.data;
 		reply.sites.kept_bytes = kept.length;
-		message_put_reply(&payload, &reply);
-		struct channel_message message = { .kind = (uint16_t)batch->job->kind,
-						   .more = true,
-						   .job = batch->job->job,
-						   .payload = payload.data,
-						   .bytes = payload.length,
-						   .fds = { -1, -1, -1, -1 } };
-
-		batch->err = channel_put(batch->job->channel, &message);
-		if (!batch->err)
-			batch->err = channel_flush(batch->job->channel, true);
+		send_reply(batch, &reply);
 	}
 }
 
