@@ -25,7 +25,7 @@
 static const struct option_spec options[] = {
 	{ "for", 0, OPTION_DURATION, "TIME", "how long (10s, 500ms, 5m); until Ctrl-C", 0,
 	  0 },
-	{ "rate", 0, OPTION_NUMBER, "HZ", "samples per second and CPU; 99", 1,
+	{ "rate", 0, OPTION_NUMBER, "HZ", "samples per second and CPU; 49", 1,
 	  ATTACH_MAX_HZ },
 	{ "record", 0, OPTION_FILE, "FILE", "also write the raw events, for assay replay",
 	  0, 0 },

@@ -17,7 +17,7 @@ static const struct option_spec record_options[] = {
 	{ "all", 'a', OPTION_FLAG, NULL, "the whole system", 0, 0 },
 	{ "for", 0, OPTION_DURATION, "TIME", "how long (10s, 500ms, 5m); until Ctrl-C", 0,
 	  0 },
-	{ "rate", 0, OPTION_NUMBER, "HZ", "samples per second and CPU; 99", 1, 10000 },
+	{ "rate", 0, OPTION_NUMBER, "HZ", "samples per second and CPU; 49", 1, 10000 },
 	{ 0 },
 };
 

@@ -26,7 +26,7 @@
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127, STATUS_SIGNAL = 128 };
 
 static const struct option_spec options[] = {
-	{ "rate", 0, OPTION_NUMBER, "HZ", "samples per second and CPU; 99", 1, 10000 },
+	{ "rate", 0, OPTION_NUMBER, "HZ", "samples per second and CPU; 49", 1, 10000 },
 	{ "record", 0, OPTION_FILE, "FILE", "also write the raw events, for assay replay",
 	  0, 0 },
 	{ "output", 'o', OPTION_FILE, "FILE", "the report; else standard error", 0, 0 },

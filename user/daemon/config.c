@@ -37,9 +37,9 @@ struct setting {
 static const struct setting settings[] = {
 	{ "sampling", "target", SET_TEXT, AT(target), "all", 0, 0,
 	  "all, pid:NUMBER (with children), cgroup:PATH, service:UNIT" },
-	{ "sampling", "rate", SET_NUMBER, AT(rate_hz), "99", 1, 20000,
+	{ "sampling", "rate", SET_NUMBER, AT(rate_hz), "49", 1, 20000,
 	  "access samples per second and CPU" },
-	{ "sampling", "tick_rate", SET_NUMBER, AT(tick_hz), "33", 0, 1000,
+	{ "sampling", "tick_rate", SET_NUMBER, AT(tick_hz), "24", 0, 1000,
 	  "CPU ticks with stacks per second and CPU; 0 for none" },
 	{ "sampling", "ring", SET_SIZE, AT(ring_bytes), "8M", 64 * KIB, 512 * MIB,
 	  "ring buffer between kernel and daemon; a power of two" },

@@ -5,7 +5,8 @@
 /*
  * How busy the targets are, by the ticks that they had; and what the hooks cost that are
  * never switched: ticks, access samples, and the interrupts of the clock itself, which
- * come on every busy CPU, whoever runs there.
+ * come on every busy CPU, whoever runs there. What the agent itself uses counts too: the
+ * budget is for all of it.
  */
 
 #include <stdint.h>
@@ -13,12 +14,13 @@
 #include "bpf/abi.h"
 
 struct hooks {
-	uint64_t ticks, accesses, since_ns; /* at the last step */
+	uint64_t ticks, accesses, own_ns, since_ns; /* at the last step */
+	uint64_t cpus;
 };
 
 struct hooks_step {
 	uint64_t target_ns; /* CPU of the targets since the last step */
-	uint64_t fixed_ns;  /* cost of the hooks in that time */
+	uint64_t fixed_ns;  /* cost of the hooks and of this process in that time */
 };
 
 /* hooks_step() - @counts: as ring_counts() has them, [ABI_KINDS]; zero @hooks first. */

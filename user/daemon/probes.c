@@ -513,7 +513,8 @@ void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns)
 	probes->cpus_now = cpus_now(probes, interval_ns);
 	measure_all(probes, now_ns);
 	govern_fixed(probes->govern,
-		     (double)probes->fixed_ns / (double)interval_ns / probes->cpus_now);
+		     (double)probes->fixed_ns / (double)interval_ns / probes->cpus_now,
+		     interval_ns);
 	govern_step(probes->govern, realtime_ns());
 	vec_each(&probes->units, item)
 		if (!(*item)->is_broken)

@@ -18,7 +18,7 @@
 #define MAX_LATE     65536
 #define LATE_NS	     10000000000ull /* how long late work is waited for */
 #define JOIN_NS	     1000000000ull  /* ... and a send that asked for it */
-#define OPEN_NS	     60000000000ull /* how long a request is remembered */
+#define OPEN_NS	     30000000000ull /* a request is remembered: this to twice of it */
 #define MAX_OPEN     131072
 #define MAX_DEPTH    64
 #define KEPT_BUCKETS 64
@@ -37,7 +37,6 @@ struct late {
 
 struct open_span {
 	uint64_t parent_id, begin_ns;
-	uint64_t seen_ns; /* its begin, or its end */
 	struct message message;
 	bool has_message;
 };
@@ -50,7 +49,10 @@ struct kept {
 struct spans {
 	struct map *cells; /* request_key -> fact_request */
 	struct map *late;  /* span_id -> struct late */
-	struct map *open;  /* span_id -> struct open_span */
+	/* span_id -> struct open_span: those seen lately and, until all of them are dropped
+	 * at once, those seen before. */
+	struct map *open, *older;
+	uint64_t turned_ns;
 	struct join *join;
 	struct kept kept[KEPT_BUCKETS];
 	uint64_t bucket_ns; /* the one in which spans are counted */
@@ -64,6 +66,7 @@ struct spans *spans_new(void)
 
 	spans->cells = map_new(sizeof(struct request_key), sizeof(struct fact_request));
 	spans->open = map_new(sizeof(uint64_t), sizeof(struct open_span));
+	spans->older = map_new(sizeof(uint64_t), sizeof(struct open_span));
 	spans->join = join_new(0);
 	spans->late = map_new(sizeof(uint64_t), sizeof(struct late));
 	spans->keep = 1;
@@ -76,6 +79,7 @@ void spans_free(struct spans *spans)
 		return;
 	map_free(spans->cells);
 	map_free(spans->open);
+	map_free(spans->older);
 	join_free(spans->join);
 	map_free(spans->late);
 	free(spans);
@@ -89,20 +93,47 @@ void spans_free(struct spans *spans)
 
 static struct open_span *open_of(struct spans *spans, uint64_t span_id)
 {
-	return span_id ? map_find(spans->open, &span_id) : NULL;
+	struct open_span *open = span_id ? map_find(spans->open, &span_id) : NULL;
+
+	return open || !span_id ? open : map_find(spans->older, &span_id);
+}
+
+static bool remember(struct spans *spans, uint64_t span_id, const struct open_span *open)
+{
+	if (map_count(spans->open) + map_count(spans->older) >= MAX_OPEN)
+		return false;
+	*(struct open_span *)map_put(spans->open, &span_id, NULL) = *open;
+	return true;
+}
+
+/* Its end was seen: from now on it counts anew. */
+static void renew(struct spans *spans, uint64_t span_id)
+{
+	struct open_span *open = map_find(spans->older, &span_id);
+
+	if (open && remember(spans, span_id, open))
+		map_del(spans->older, &span_id);
+}
+
+static void turn(struct spans *spans, uint64_t now_ns)
+{
+	struct map *oldest = spans->older;
+
+	if (now_ns < spans->turned_ns + OPEN_NS)
+		return;
+	map_clear(oldest);
+	spans->older = spans->open;
+	spans->open = oldest;
+	spans->turned_ns = now_ns;
 }
 
 static void on_begin(struct live *live, const struct abi_span *span)
 {
-	struct spans *spans = live->spans;
+	struct open_span open = { .parent_id = span->parent_id,
+				  .begin_ns = span->head.time_ns };
 
-	if (!span->span_id || map_count(spans->open) >= MAX_OPEN)
-		return;
-	struct open_span *open = map_put(spans->open, &span->span_id, NULL);
-
-	open->parent_id = span->parent_id;
-	open->begin_ns = span->head.time_ns;
-	open->seen_ns = span->head.time_ns;
+	if (span->span_id)
+		remember(live->spans, span->span_id, &open);
 }
 
 static struct message message_of(const struct live *live, const struct abi_message *from)
@@ -284,10 +315,7 @@ static void on_end(struct live *live, const struct abi_span *span)
 	spans->ended++;
 	if (span->flags & ABI_HIT_LEFT)
 		lose(live, time_ns, ABI_SPAN, LOSS_NO_END);
-	struct open_span *open = open_of(spans, span->span_id);
-
-	if (open)
-		open->seen_ns = time_ns;
+	renew(spans, span->span_id);
 	done.is_closed = span->verb == ABI_CLIENT_END || span->flags & ABI_HIT_CLOSED;
 	if (map_count(spans->late) >= MAX_LATE ||
 	    (done.is_closed && !may_get_parent(spans, span->span_id)))
@@ -381,16 +409,6 @@ static bool finish_old(const void *key, void *value, void *ctx)
 	return true;
 }
 
-/* Nothing that it asked for is still without a parent. */
-static bool is_past(const void *key, void *value, void *ctx)
-{
-	const struct flush *flush = ctx;
-	const struct open_span *open = value;
-
-	(void)key;
-	return open->seen_ns + OPEN_NS < flush->before_ns;
-}
-
 static bool put_cell(const void *raw, void *value, void *ctx)
 {
 	const struct request_key *key = raw;
@@ -414,6 +432,6 @@ void span_flush(struct live *live, uint64_t now_ns, uint64_t before_bucket_ns)
 	struct flush late = { live, now_ns }, cells = { live, before_bucket_ns };
 
 	map_del_if(live->spans->late, finish_old, &late);
-	map_del_if(live->spans->open, is_past, &late);
+	turn(live->spans, now_ns);
 	map_del_if(live->spans->cells, put_cell, &cells);
 }

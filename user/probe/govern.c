@@ -12,11 +12,12 @@
 #include "core/intern.h"
 #include "core/mem.h"
 
-#define KEEP	    0.8	 /* of the budget, after units had to leave */
+#define KEEP	    0.8	 /* of the budget is aimed at: what it costs is estimated */
 #define RETURN	    0.5	 /* of the budget, for a unit to come back */
 #define WINDOW_PART 0.2	 /* of the budget at least is for windows */
 #define PULSE_PART  0.25 /* of the mean is the last short window */
 #define SMOOTH_NS   1000000000.0
+#define FIXED_NS    10000000000.0 /* what is not switched comes in bursts: a flush */
 
 struct unit {
 	struct govern_unit now;
@@ -34,7 +35,8 @@ struct unit {
 
 struct govern {
 	struct govern_config config;
-	double fixed;
+	double fixed, fixed_ns; /* mean share; over so long, up to FIXED_NS */
+	double chance;		/* of a window in this slot: decided once, as it begins */
 	struct unit units[GOVERN_MAX_UNITS];
 	int count; /* used ones are below */
 	uint32_t windowed;
@@ -87,9 +89,17 @@ void govern_del(struct govern *govern, int unit)
 	govern->units[unit].is_used = false;
 }
 
-void govern_fixed(struct govern *govern, double share)
+void govern_fixed(struct govern *govern, double share, uint64_t interval_ns)
 {
-	govern->fixed = share;
+	double ns = (double)interval_ns;
+
+	govern->fixed_ns += ns;
+	if (govern->fixed_ns > FIXED_NS)
+		govern->fixed_ns = FIXED_NS;
+	if (ns > govern->fixed_ns)
+		ns = govern->fixed_ns;
+	if (ns > 0)
+		govern->fixed += ns / govern->fixed_ns * (share - govern->fixed);
 }
 
 void govern_measure(struct govern *govern, int at, uint64_t cost_ns, uint64_t target_ns,
@@ -282,7 +292,7 @@ static uint32_t fit(const struct govern *govern, const double *shares, uint32_t 
 static double slot_chance(struct govern *govern, double in_window)
 {
 	const struct govern_config *config = &govern->config;
-	double left = config->budget - govern->fixed - sum_of(govern, GOVERN_ON);
+	double left = KEEP * config->budget - govern->fixed - sum_of(govern, GOVERN_ON);
 	double part = (double)config->window_ns / (double)config->slot_ns;
 
 	if (left < WINDOW_PART * config->budget)
@@ -355,15 +365,17 @@ static void decide_windows(struct govern *govern, uint64_t now_ns)
 	for (uint32_t first = 0; first < windowed; first++)
 		for (uint32_t i = 0, n = fit(govern, shares, first); i < n; i++)
 			mean += costs[(first + i) % windowed] / windowed;
-	double chance = slot_chance(govern, mean);
+	if (slot != govern->slot)
+		govern->chance = slot_chance(govern, mean);
 	uint32_t first = (uint32_t)(draw(govern, slot, 2) * windowed);
-	uint32_t taken =
-		in_window(govern, now_ns, chance) ? fit(govern, shares, first) : 0;
+	uint32_t taken = in_window(govern, now_ns, govern->chance)
+				 ? fit(govern, shares, first)
+				 : 0;
 
 	each_unit(govern, unit) if (unit->now.state == GOVERN_WINDOWED)
 		unit->now.is_wanted = unit->spent_slot != slot &&
 				      (unit->order + windowed - first) % windowed < taken;
-	set_duties(govern, shares, chance);
+	set_duties(govern, shares, govern->chance);
 	govern->slot = slot;
 }
 

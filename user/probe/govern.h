@@ -19,7 +19,8 @@
  * Windows: realtime is cut into slots. A keyed hash of the slot's number decides whether
  * a window lies in it and where, the same on every host that has the key, whatever the
  * applications do. In one window as many units are on as may cost @burst together; the
- * others have theirs in the next ones.
+ * others have theirs in the next ones. How likely a window is is decided once per slot:
+ * asked again and again, the most generous answer would count.
  */
 
 #include <stdbool.h>
@@ -72,8 +73,9 @@ CLEANUP_DEFINE(govern_free, struct govern *)
 int govern_add(struct govern *govern, double expected_share);
 void govern_del(struct govern *govern, int unit);
 
-/* govern_fixed() - share that hooks cost which are never switched, ticks for example. */
-void govern_fixed(struct govern *govern, double share);
+/* govern_fixed() - the share that all cost in the last @interval_ns which is never
+ * switched: ticks for example. Its mean over ten seconds counts. */
+void govern_fixed(struct govern *govern, double share, uint64_t interval_ns);
 
 /**
  * govern_measure() - what a unit cost while it was attached for all of @interval_ns.

@@ -168,14 +168,16 @@ static int put_stack(struct apply *apply, const struct apply_context *context,
 		     const struct fact *fact)
 {
 	const struct fact_stack *stack = &fact->stack;
-	uint64_t leaf_id = 0, parent_id = 0, changed;
+	CLEANUP(free) uint64_t *ids = mem_array(stack->count + 1, sizeof(*ids));
+	uint64_t changed;
 
+	/* ids[count]: 0, the parent of the root. */
 	for (size_t i = stack->count; i-- > 0;)
-		leaf_id = frame_id_of(leaf_id, &stack->frames[i]);
+		ids[i] = frame_id_of(ids[i + 1], &stack->frames[i]);
 
 	struct script *script = &apply->scripts[TABLE_STACK];
 
-	script_bind(script, "lllluul", stack->stack_id, context->run_id, leaf_id,
+	script_bind(script, "lllluul", stack->stack_id, context->run_id, ids[0],
 		    (uint64_t)stack->count, stack->kernel_count,
 		    (uint32_t) !!stack->complete, context->now_ns);
 	int code = script_step(script, &changed);
@@ -185,13 +187,13 @@ static int put_stack(struct apply *apply, const struct apply_context *context,
 	if (!changed)
 		return PUT(apply, TABLE_STACK_SEEN, "lll", context->run_id,
 			   context->now_ns, stack->stack_id);
-	for (size_t i = stack->count; i-- > 0 && code == SQLITE_DONE;) {
+	/* From the leaf: a frame that is there has all of its callers. */
+	for (size_t i = 0; i < stack->count && changed && code == SQLITE_DONE; i++) {
 		const struct fact_frame *frame = &stack->frames[i];
-		uint64_t frame_id = frame_id_of(parent_id, frame);
 
-		code = PUT(apply, TABLE_FRAME, "llll", frame_id, parent_id,
-			   frame->module_id, frame->va);
-		parent_id = frame_id;
+		script_bind(&apply->scripts[TABLE_FRAME], "llll", ids[i], ids[i + 1],
+			    frame->module_id, frame->va);
+		code = script_step(&apply->scripts[TABLE_FRAME], &changed);
 	}
 	return code;
 }

@@ -38,6 +38,7 @@ struct writer {
 	struct writer_config config;
 	struct apply *apply;
 	struct batch *batch;
+	struct script mark; /* sets one value of meta */
 	struct map *drops;	/* drop_key -> records */
 	uint64_t run_id;	/* last one that was opened */
 	uint64_t flushed_at_ns; /* clock_ns() */
@@ -176,11 +177,17 @@ static struct err *write_drops(struct writer *writer)
 	return NULL;
 }
 
+static struct err *mark(struct writer *writer, const char *key, uint64_t value)
+{
+	script_bind(&writer->mark, "tl", key, value);
+	return script_run(&writer->mark, NULL);
+}
+
 static struct err *write_mark(struct writer *writer)
 {
-	TRY(meta_set(writer->db, "flush_at_ns", (int64_t)realtime_ns()));
-	TRY(meta_set(writer->db, "flush_access", (int64_t)writer->access));
-	return meta_set(writer->db, "flush_ticks", (int64_t)writer->ticks);
+	TRY(mark(writer, "flush_at_ns", realtime_ns()));
+	TRY(mark(writer, "flush_access", writer->access));
+	return mark(writer, "flush_ticks", writer->ticks);
 }
 
 static struct err *write_all(struct writer *writer, uint64_t *ret_bad)
@@ -305,6 +312,7 @@ struct err *writer_new(struct db *db, const struct writer_config *config,
 {
 	CLEANUP(writer_free) struct writer *writer = mem_alloc(sizeof(*writer));
 
+	TRY(script_open(db, "meta_set", &writer->mark));
 	writer->sink.put = put;
 	writer->db = db;
 	writer->config = *config;
@@ -331,6 +339,7 @@ void writer_free(struct writer *writer)
 	if (!writer)
 		return;
 	err_free(writer->put_err);
+	script_close(&writer->mark);
 	apply_free(writer->apply);
 	batch_free(writer->batch);
 	map_free(writer->drops);

@@ -47,7 +47,7 @@ static void settings_of_a_file_replace_the_defaults(void **state)
 	assert_int_equal(config.ring_bytes, 1 << 20);
 	assert_int_equal(config.keep_1s_ns, 30000000000ull);
 	assert_int_equal(config.quota_bytes, 64 << 20);
-	assert_int_equal(config.tick_hz, 33);
+	assert_int_equal(config.tick_hz, 24);
 }
 
 static void a_bad_file_names_its_line_and_changes_nothing(void **state)
@@ -78,7 +78,7 @@ static void a_bad_file_names_its_line_and_changes_nothing(void **state)
 		if (!strstr(err->text, bad[i].word) || !strstr(err->text, bad[i].line))
 			fail_msg("case %zu: %s", i, err->text);
 		assert_string_equal(config.target, "all");
-		assert_int_equal(config.rate_hz, 99);
+		assert_int_equal(config.rate_hz, 49);
 		err_free(err);
 	}
 }

@@ -252,7 +252,7 @@ static void hooks_that_cannot_be_switched_use_up_the_budget(void **state)
 
 	(void)state;
 	machine_open(&machine, &(struct govern_config){ 0 });
-	govern_fixed(machine.govern, 0.007);
+	govern_fixed(machine.govern, 0.007, 100000000);
 	machine_add(&machine, 0.004);
 	machine_run(&machine, 10);
 	assert_int_equal(state_of(&machine, 0), GOVERN_WINDOWED);
