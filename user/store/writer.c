@@ -38,7 +38,7 @@ struct writer {
 	struct writer_config config;
 	struct apply *apply;
 	struct batch *batch;
-	struct script mark; /* sets one value of meta */
+	struct script mark;	/* sets one value of meta */
 	struct map *drops;	/* drop_key -> records */
 	uint64_t run_id;	/* last one that was opened */
 	uint64_t flushed_at_ns; /* clock_ns() */
