@@ -12,8 +12,9 @@
 #include "core/intern.h"
 #include "core/mem.h"
 
-#define KEEP	    0.8	 /* of the budget is aimed at: what it costs is estimated */
-#define RETURN	    0.5	 /* of the budget, for a unit to come back */
+#define KEEP	    0.8 /* of the budget is aimed at: what it costs is estimated */
+#define RETURN	    0.5 /* of the budget, for a unit to come back */
+#define TRIFLE	    0.02 /* of the budget: not worth to be switched off, whatever else is */
 #define WINDOW_PART 0.2	 /* of the budget at least is for windows */
 #define PULSE_PART  0.25 /* of the mean is the last short window */
 #define SMOOTH_NS   1000000000.0
@@ -218,7 +219,7 @@ static void make_room(struct govern *govern)
 	if (sum <= limit)
 		return;
 	for (struct unit *unit; sum > KEEP * limit && (unit = dearest(govern));) {
-		if (!unit->now.share)
+		if (unit->now.share < TRIFLE * limit)
 			return;
 		sum -= unit->now.share;
 		to_windows(unit);
@@ -228,13 +229,15 @@ static void make_room(struct govern *govern)
 static void take_back(struct govern *govern, uint64_t now_ns)
 {
 	double limit = RETURN * govern->config.budget;
+	double trifle = TRIFLE * govern->config.budget / 2;
 	double sum = govern->fixed + sum_of(govern, GOVERN_ON);
 
 	each_unit(govern, unit)
 	{
 		if (unit->now.state != GOVERN_WINDOWED)
 			continue;
-		if (unit->measured_ns < SMOOTH_NS || sum + unit->now.share > limit) {
+		if (unit->measured_ns < SMOOTH_NS ||
+		    (sum + unit->now.share > limit && unit->now.share > trifle)) {
 			unit->calm_since_ns = 0;
 			continue;
 		}

@@ -259,6 +259,21 @@ static void hooks_that_cannot_be_switched_use_up_the_budget(void **state)
 	govern_free(machine.govern);
 }
 
+static void what_costs_next_to_nothing_stays_on_whatever_the_rest_costs(void **state)
+{
+	struct machine machine;
+
+	(void)state;
+	machine_open(&machine, &(struct govern_config){ 0 });
+	govern_fixed(machine.govern, 0.02, 100000000);
+	machine_add(&machine, 0.00005);
+	machine_add(&machine, 0.004);
+	machine_run(&machine, 10);
+	assert_int_equal(state_of(&machine, 0), GOVERN_ON);
+	assert_int_equal(state_of(&machine, 1), GOVERN_WINDOWED);
+	govern_free(machine.govern);
+}
+
 static void without_windows_the_dear_ones_are_off(void **state)
 {
 	struct machine machine;
@@ -287,6 +302,8 @@ int main(void)
 		cmocka_unit_test(a_rate_at_the_edge_does_not_flap),
 		cmocka_unit_test(two_hosts_with_one_key_have_the_same_windows),
 		cmocka_unit_test(hooks_that_cannot_be_switched_use_up_the_budget),
+		cmocka_unit_test(
+			what_costs_next_to_nothing_stays_on_whatever_the_rest_costs),
 		cmocka_unit_test(without_windows_the_dear_ones_are_off),
 	};
 
