@@ -12,7 +12,7 @@ VERSION := 0.1.0
 
 PKGS_assay        := sqlite3 smartcols jansson libbpf libcyaml
 PKGS_assayd       := libbpf sqlite3 libsystemd libcap-ng inih libcyaml
-PKGS_assay-worker := libdw libelf capstone libseccomp libdebuginfod
+PKGS_assay-worker := libdw libelf capstone libseccomp libdebuginfod libzstd
 PKGS              := $(sort $(PKGS_assay) $(PKGS_assayd) $(PKGS_assay-worker) libxxhash)
 OPT      ?= -O2 -g
 WARN     := -Wall -Wextra -Werror -Wmissing-prototypes -Wstrict-prototypes -Wshadow -Wvla
@@ -28,7 +28,7 @@ say = $(if $(filter 1,$V),,@printf '  %-8s%s\n' '$1' '$(patsubst $B/%,%,$@)';)
 PROGRAMS := assay assayd assay-worker
 DIRS_assay        := core model event job probe store cost cli
 DIRS_assayd       := core model event cost live job probe store resource daemon
-DIRS_assay-worker := core model bin types job worker
+DIRS_assay-worker := core model event bin types job perfdata worker
 objs = $(patsubst %.c,$B/%.o,$(foreach d,$1,$(wildcard user/$d/*.c)))
 ALL_DIRS := $(sort $(foreach p,$(PROGRAMS),$(DIRS_$p)))
 LIB_DIRS := $(filter-out cli daemon worker,$(ALL_DIRS))

@@ -131,6 +131,9 @@ enum abi_source {
 	ABI_SOURCE_PEBS_STORE,
 	ABI_SOURCE_PAGE_FAULT, /* exact, address given */
 	ABI_SOURCE_BREAKPOINT, /* after the access, address given; oracle of the tests */
+	/* Of imported recordings: events that count no accesses, such as cycles. */
+	ABI_SOURCE_CYCLES,  /* lands behind, as the clock does */
+	ABI_SOURCE_PRECISE, /* exact: precise_ip was set */
 	ABI_SOURCES,
 };
 

@@ -71,6 +71,7 @@ static void build_argv(const struct agent_config *config, const char *program,
 	vec_push(words, mem_strdup("--oneshot"));
 	add_word(words, "--target", config->target);
 	add_word(words, "--replay", config->replay);
+	add_word(words, "--symfs", config->symfs);
 	add_word(words, "--for", length);
 	add_word(words, "--db", config->db);
 	add_word(words, "--record", config->record);

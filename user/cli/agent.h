@@ -19,6 +19,7 @@ struct agent_config {
 	const char *db;	     /* NULL: assayd's own default */
 	const char *record;  /* stream to write, or NULL */
 	const char *replay;  /* stream to read instead of sampling, or NULL */
+	const char *symfs;   /* with @replay: where its files are; NULL: / */
 	const char *pidfile; /* or NULL */
 	uint64_t for_ns;     /* 0: until told to end */
 	uint64_t rate_hz;    /* 0: assayd's default */

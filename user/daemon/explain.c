@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "core/vec.h"
 #include "daemon/flight.h"
+#include "store/sql.h"
 
 enum topic { NAMES, TYPES, TOPICS };
 
@@ -167,7 +168,7 @@ void explain_note(struct explain *explain, const struct fact *fact)
 {
 	if (fact->kind == FACT_ACCESS)
 		explain_want(explain, fact->access.module_id, fact->access.va,
-			     fact->access.source == ABI_SOURCE_CLOCK, true);
+			     source_skids(fact->access.source), true);
 	if (fact->kind == FACT_STACK)
 		for (size_t i = 0; i < fact->stack.count; i++)
 			explain_want(explain, fact->stack.frames[i].module_id,

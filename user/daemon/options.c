@@ -17,6 +17,7 @@ enum {
 	KEY_FOR,
 	KEY_RECORD,
 	KEY_REPLAY,
+	KEY_SYMFS,
 	KEY_PIDFILE,
 	KEY_READY_FD,
 	KEY_PRINT
@@ -35,6 +36,8 @@ static const struct argp_option table[] = {
 	{ "record", KEY_RECORD, "FILE", 0, "Also write the raw event stream", 1 },
 	{ "replay", KEY_REPLAY, "FILE", 0,
 	  "Read a recorded stream into the database and exit", 1 },
+	{ "symfs", KEY_SYMFS, "DIR", 0,
+	  "Look for the files that a replay names below this folder", 1 },
 	{ "pidfile", KEY_PIDFILE, "FILE", 0, "Write our process id there while we run",
 	  1 },
 	{ "ready-fd", KEY_READY_FD, "FD", 0, "Write `ready RUN_ID` there once sampling",
@@ -108,6 +111,9 @@ static error_t option(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_REPLAY:
 		options->replay = arg;
+		break;
+	case KEY_SYMFS:
+		options->symfs = arg;
 		break;
 	case KEY_PIDFILE:
 		options->pidfile = arg;

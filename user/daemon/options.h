@@ -15,6 +15,7 @@ struct options {
 	uint64_t for_ns;    /* oneshot: how long to sample; 0 until told to stop */
 	const char *record; /* stream file to write, NULL none */
 	const char *replay; /* stream file to read back instead of sampling, NULL none */
+	const char *symfs;  /* folder in which a replay looks for files; NULL: / */
 	const char *pidfile;
 	int ready_fd; /* "ready RUN_ID\n" goes there once sampling is live; -1 none */
 	bool print_config;

@@ -3,16 +3,25 @@
  * The stream carries what the machine said then, MODULE records included, so live asks
  * for nothing. Explaining needs the files: each MODULE record makes us look for its path
  * here, and the build-id decides whether it is still the same file.
+ *
+ * An imported stream has no MODULE records of files: live asks for them as in a live run,
+ * and a file that is not here becomes a module all the same, told by its build-id or path,
+ * so that its samples are counted.
  */
 #include "daemon/replay.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/file.h"
 #include "core/log.h"
+#include "core/map.h"
 #include "core/mem.h"
 #include "daemon/explain.h"
 #include "daemon/hand.h"
@@ -23,9 +32,10 @@
 #include "live/live.h"
 #include "store/writer.h"
 
-#define SETTLE_NS   120000000000ull /* how long to wait for the last answers */
-#define PUMP_STACKS (STACKS_MAX_QUEUED / 2)
-#define PAUSE_MS    2
+#define SETTLE_NS    120000000000ull /* how long to wait for the last answers */
+#define PUMP_STACKS  (STACKS_MAX_QUEUED / 2)
+#define PAUSE_MS     2
+#define MISSING_SEED 11 /* ids of files without a build-id that are not here */
 
 struct replay {
 	struct sink tap;
@@ -41,7 +51,8 @@ struct replay {
 	struct modules *modules;
 	struct stacks *stacks;
 	struct explain *explain;
-	uint64_t run_id, last_ns;
+	uint64_t run_id, last_ns, now_ns;
+	struct map *missing; /* key of a mapped file -> struct missing */
 };
 
 static void tap_put(struct sink *sink, const struct fact *fact)
@@ -52,12 +63,32 @@ static void tap_put(struct sink *sink, const struct fact *fact)
 	sink_put(writer_sink(replay->writer), fact);
 }
 
+/* A symbolic link in the folder is followed as the machine of the recording had it. */
+static struct err *open_in(const char *folder, const char *path, int *ret_fd)
+{
+	struct open_how how = { .flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+				.resolve = RESOLVE_IN_ROOT };
+	CLEANUP(close) int root = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root < 0)
+		return err_errno(errno, "open %s", folder);
+	*ret_fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+	return *ret_fd < 0 ? err_errno(errno, "open %s in %s", path, folder) : NULL;
+}
+
 /* Only files of this host, as we ourselves may read them. */
 static struct err *open_here(void *ctx, const struct open_request *request, int *ret_fd)
 {
+	struct replay *replay = ctx;
 	struct open_request here = *request;
+	const char *symfs = replay->options->symfs;
 
-	(void)ctx;
+	/* Names of the running kernel serve a recording of the same one. */
+	if (request->what == OPEN_KALLSYMS || request->what == OPEN_KERNEL_NOTES ||
+	    request->what == OPEN_MODULES || request->what == OPEN_KMOD_NOTES)
+		return hand_open(&here, ret_fd);
+	if (symfs && request->what == OPEN_ROOT_PATH)
+		return open_in(symfs, request->path, ret_fd);
 	if (request->what != OPEN_ROOT_PATH && request->what != OPEN_DEBUG_PATH)
 		return err_new(ERR_NOT_FOUND, "not there any more");
 	here.pid = request->what == OPEN_ROOT_PATH ? (uint32_t)getpid() : 0;
@@ -123,11 +154,87 @@ static void stack_loss(void *ctx, uint64_t time_ns, uint64_t lost)
 	live_loss(replay->live, time_ns, ABI_TICK, LOSS_UNWIND, lost, 0);
 }
 
-/* modules announces what it identified; the stream has said so already. */
-static void drop_event(void *ctx, struct event *event)
+/* Files that are not here. */
+
+struct missing {
+	struct build_id build_id;
+	char *path;
+	bool is_named; /* a file at all, not "//anon" */
+};
+
+static void missing_free(struct map *all)
 {
-	(void)ctx;
-	(void)event;
+	struct missing *missing;
+	size_t pos = 0;
+
+	while ((missing = map_next(all, &pos, NULL)))
+		free(missing->path);
+	map_free(all);
+}
+
+static void missing_note(struct replay *replay, const struct live_file *file)
+{
+	bool is_new;
+	struct missing *missing = map_put(replay->missing, &file->key, &is_new);
+
+	if (is_new)
+		*missing = (struct missing){ file->build_id, mem_strdup(file->path),
+					     file->path[0] == '/' };
+}
+
+/* As a module whose addresses are file offsets: nothing more is known of it. */
+static void missing_feed(struct replay *replay, uint64_t key)
+{
+	const struct missing *missing = map_find(replay->missing, &key);
+	struct event event = { .path = missing ? missing->path : "" };
+	struct fact fact = { .kind = FACT_MODULE };
+
+	event.module = (struct abi_module){
+		.head = { .kind = ABI_MODULE, .time_ns = replay->now_ns },
+		.key = key,
+		.kind = ABI_MODULE_FILE,
+		.path_bytes = (uint32_t)strlen(event.path) + 1,
+	};
+	if (missing && missing->is_named) {
+		uint64_t id = module_id_of(&missing->build_id);
+
+		event.module.module_id = id ? id : hash_text(missing->path, MISSING_SEED);
+		event.module.build_id_bytes = missing->build_id.size;
+		memcpy(event.module.build_id, missing->build_id.bytes, BUILD_ID_MAX);
+		event.module.segment_count = 1;
+		event.segments[0].file_bytes = INT64_MAX;
+		fact.module = (struct fact_module){ .module_id = event.module.module_id,
+						    .build_id = missing->build_id,
+						    .kind = MODULE_FILE,
+						    .path = missing->path,
+						    .debug = "" };
+		sink_put(&replay->tap, &fact);
+	}
+	live_feed(replay->live, &event);
+}
+
+/* modules announces what it identified; most streams have said so already. */
+static void on_module(void *ctx, struct event *event)
+{
+	struct replay *replay = ctx;
+	const struct abi_module *module = &event->module;
+
+	if (!replay->meta.is_imported || module->kind == ABI_MODULE_KERNEL ||
+	    module->kind == ABI_MODULE_KMOD)
+		return;
+	event->head.time_ns = replay->now_ns;
+	if (module->module_id)
+		live_feed(replay->live, event);
+	else
+		missing_feed(replay, module->key);
+}
+
+static void want_module(void *ctx, const struct live_file *file)
+{
+	struct replay *replay = ctx;
+
+	missing_note(replay, file);
+	modules_want(replay->modules, file);
 }
 
 static void find_file(struct replay *replay, const struct event *event)
@@ -151,6 +258,7 @@ static struct err *feed_all(struct replay *replay)
 		TRY(stream_next(replay->reader, &event, &end));
 		if (end)
 			return NULL;
+		replay->now_ns = event.head.time_ns;
 		if (event.head.kind == ABI_MODULE)
 			find_file(replay, &event);
 		live_feed(replay->live, &event);
@@ -182,7 +290,9 @@ static struct err *open_all(struct replay *replay)
 
 static void build(struct replay *replay)
 {
-	static const struct live_ops ops = { .unwind = unwind };
+	static const struct live_ops recorded = { .unwind = unwind };
+	static const struct live_ops imported = { .unwind = unwind,
+						  .want_module = want_module };
 	struct live_config live = { .run_id = replay->run_id,
 				    .boot_id = hash_text(replay->meta.boot_id, 0),
 				    .realtime_offset_ns =
@@ -191,11 +301,13 @@ static void build(struct replay *replay)
 		.opener = &replay->opener,
 		.jobs = &replay->jobs,
 		.sink = writer_sink(replay->writer),
-		.feed = drop_event,
+		.feed = on_module,
+		.ctx = replay,
 		.debuginfod_urls = replay->options->config.debuginfod_urls,
 	};
 
-	replay->live = live_new(&live, &replay->tap, &ops, replay);
+	replay->live = live_new(&live, &replay->tap,
+				replay->meta.is_imported ? &imported : &recorded, replay);
 	replay->modules = modules_new(&modules);
 
 	struct stacks_config stacks = { .jobs = &replay->jobs,
@@ -208,6 +320,8 @@ static void build(struct replay *replay)
 					  .modules = replay->modules,
 					  .sink = writer_sink(replay->writer) };
 
+	/* Only to know their names; the stream says where they were. */
+	err_free(modules_kernel(replay->modules));
 	replay->stacks = stacks_new(&stacks);
 	replay->explain = explain_new(&explain);
 }
@@ -252,6 +366,7 @@ static struct err *close_all(struct replay *replay)
 	writer_free(replay->writer);
 	db_close(replay->db);
 	stream_reader_free(replay->reader);
+	missing_free(replay->missing);
 	return err;
 }
 
@@ -261,6 +376,8 @@ struct err *replay_run(const struct options *options)
 				 .options = options,
 				 .opener = { .open = open_here } };
 
+	replay.opener.ctx = &replay;
+	replay.missing = map_new(sizeof(uint64_t), sizeof(struct missing));
 	replay.jobs = (struct job_source){ .client = client_of, .ctx = &replay };
 	struct err *err = run(&replay);
 	struct err *close_err = close_all(&replay);

@@ -58,6 +58,7 @@ static struct err *write_header(FILE *file, const struct stream_meta *meta)
 	wire_put_u64(&text, (uint64_t)meta->realtime_offset_ns);
 	for (size_t i = 0; i < STRING_COUNT; i++)
 		wire_put_str(&text, (const char *)meta + strings[i].offset);
+	wire_put_u8(&text, meta->is_imported);
 
 	uint32_t numbers[2] = { ABI_VERSION, (uint32_t)text.length };
 
@@ -150,6 +151,8 @@ static struct err *read_meta(struct stream_reader *reader, struct stream_meta *r
 				       strings[i].name);
 		memcpy((char *)&meta + strings[i].offset, text, strlen(text));
 	}
+	/* Recordings from before there was an import end here. */
+	meta.is_imported = wire.pos < wire.size && wire_u8(&wire);
 	if (wire.bad)
 		return err_new(ERR_FORMAT, "the recording's metadata is damaged");
 	*ret_meta = meta;

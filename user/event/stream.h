@@ -30,6 +30,8 @@ struct stream_meta {
 	char version[32];  /* of the agent */
 	char target[256];  /* "all", "pid 1234" */
 	char sources[256]; /* "clock 997 Hz" */
+	/* No MODULE records of files: a replay identifies what its mappings name. */
+	bool is_imported;
 };
 
 struct stream_writer;

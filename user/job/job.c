@@ -203,7 +203,7 @@ static struct pending take_pending(struct job_client *client, struct pending *pe
 
 static bool may_stream(enum job_kind kind)
 {
-	return kind == JOB_SITES || kind == JOB_MODULE;
+	return kind == JOB_SITES || kind == JOB_MODULE || kind == JOB_RECORDS;
 }
 
 static struct err *check_reply(const struct pending *pending,
@@ -513,6 +513,14 @@ struct err *job_probes(struct job_client *client, const struct resolve_request *
 			       request->count, RESOLVE_MAX_PROBES);
 	resolve_put_request(&message.payload, request);
 	return start(client, &message, done, ctx);
+}
+
+struct err *job_records(struct job_client *client, int fd, job_done_fn done, void *ctx)
+{
+	struct request request = { .kind = JOB_RECORDS, .fds = { fd, -1, -1, -1 } };
+
+	TRY(check_room(client));
+	return start(client, &request, done, ctx);
 }
 
 struct err *job_debug_file(struct job_client *client, const char *urls,

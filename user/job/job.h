@@ -123,6 +123,25 @@ enum job_kind {
 	JOB_DEBUG_FILE,
 	JOB_LISTING, /* a stretch of code as text with lines */
 	JOB_PROBES,  /* places of a spec file's probes */
+	JOB_RECORDS, /* a file of perf record; several replies */
+};
+
+/**
+ * struct job_records - a part of a file of perf record. Strings are borrowed during the
+ * callback, "" unknown.
+ * @data: records as in bpf/abi.h in time order, each behind a u32 with its length.
+ * @done, @total: bytes of the file, for progress.
+ * The rest is valid from the first reply that has data, the counts and @damage (why it
+ * ends early; "": it does not) when !more.
+ */
+struct job_records {
+	const void *data;
+	size_t bytes;
+	uint64_t done, total;
+	uint64_t samples, foreign, lost, late;
+	uint64_t start_ns;
+	int64_t realtime_offset_ns;
+	const char *host, *kernel, *arch, *version, *events, *damage;
 };
 
 struct job_reply {
@@ -147,6 +166,7 @@ struct job_reply {
 			size_t count; /* up to JOB_MAX_LISTING; the rest is left out */
 		} listing;
 		struct resolve_reply probes;
+		struct job_records records;
 		int fd; /* DEBUG_FILE: the callback takes it */
 	};
 };
@@ -258,6 +278,8 @@ struct err *job_listing(struct job_client *client, uint64_t module_id, uint64_t 
 /* job_probes() - @request->module_id must be open; see job/resolve.h. */
 struct err *job_probes(struct job_client *client, const struct resolve_request *request,
 		       job_done_fn done, void *ctx);
+/* job_records() - of a regular file @fd; see perfdata/perfdata.h. */
+struct err *job_records(struct job_client *client, int fd, job_done_fn done, void *ctx);
 /* job_debug_file() - ask the debuginfod servers of @urls; JOB_FETCH only. */
 struct err *job_debug_file(struct job_client *client, const char *urls,
 			   const struct build_id *id, job_done_fn done, void *ctx);

@@ -471,6 +471,45 @@ static void read_sites_reply(struct wire *in, struct arena *arena,
 	reply->sites.kept = wire_bytes(in, &reply->sites.kept_bytes);
 }
 
+static void put_records(struct str *out, const struct job_records *records)
+{
+	const uint64_t numbers[] = {
+		records->done,	   records->total,
+		records->samples,  records->foreign,
+		records->lost,	   records->late,
+		records->start_ns, (uint64_t)records->realtime_offset_ns
+	};
+
+	wire_put_bytes(out, records->data, records->bytes);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		wire_put_u64(out, numbers[i]);
+	wire_put_str(out, records->host);
+	wire_put_str(out, records->kernel);
+	wire_put_str(out, records->arch);
+	wire_put_str(out, records->version);
+	wire_put_str(out, records->events);
+	wire_put_str(out, records->damage);
+}
+
+static void read_records(struct wire *in, struct job_records *records)
+{
+	records->data = wire_bytes(in, &records->bytes);
+	records->done = wire_u64(in);
+	records->total = wire_u64(in);
+	records->samples = wire_u64(in);
+	records->foreign = wire_u64(in);
+	records->lost = wire_u64(in);
+	records->late = wire_u64(in);
+	records->start_ns = wire_u64(in);
+	records->realtime_offset_ns = (int64_t)wire_u64(in);
+	records->host = wire_str(in);
+	records->kernel = wire_str(in);
+	records->arch = wire_str(in);
+	records->version = wire_str(in);
+	records->events = wire_str(in);
+	records->damage = wire_str(in);
+}
+
 void message_put_reply(struct str *out, const struct job_reply *reply)
 {
 	switch (reply->kind) {
@@ -492,6 +531,9 @@ void message_put_reply(struct str *out, const struct job_reply *reply)
 		break;
 	case JOB_PROBES:
 		resolve_put_reply(out, &reply->probes);
+		break;
+	case JOB_RECORDS:
+		put_records(out, &reply->records);
 		break;
 	case JOB_DEBUG_FILE:
 		break;
@@ -521,6 +563,9 @@ struct err *message_read_reply(struct wire *in, struct arena *arena, enum job_ki
 		break;
 	case JOB_PROBES:
 		return resolve_read_reply(in, arena, &ret_reply->probes);
+	case JOB_RECORDS:
+		read_records(in, &ret_reply->records);
+		break;
 	case JOB_DEBUG_FILE:
 		break;
 	}

@@ -301,10 +301,12 @@ static struct err *put_verdicts(struct db *db)
 	return NULL;
 }
 
-/* Only the clock's; see bpf/abi.h. */
+/* See bpf/abi.h. */
 bool source_skids(uint32_t source)
 {
-	return !strcmp(source_name(source), "clock");
+	const char *name = source_name(source);
+
+	return !strcmp(name, "clock") || !strcmp(name, "cycles");
 }
 
 static struct err *put_sources(struct db *db)

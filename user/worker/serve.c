@@ -21,6 +21,7 @@
 #include "worker/fetch.h"
 #include "worker/listing.h"
 #include "worker/probes.h"
+#include "worker/records.h"
 #include "worker/sandbox.h"
 #include "worker/table.h"
 
@@ -322,6 +323,15 @@ static struct err *do_probes(struct server *server, const struct channel_message
 	return reply(server, message->job, &answer);
 }
 
+static struct err *do_records(struct server *server,
+			      const struct channel_message *message, struct wire *in)
+{
+	(void)in;
+	if (message->fds[0] < 0)
+		return err_new(ERR_FORMAT, "records: a descriptor is missing");
+	return records_send(server->channel, message->job, message->fds[0]);
+}
+
 static struct err *do_debug_file(struct server *server,
 				 const struct channel_message *message, struct wire *in)
 {
@@ -351,6 +361,7 @@ static const struct {
 	[JOB_DEBUG_FILE] = { do_debug_file, true },
 	[JOB_LISTING] = { do_listing, false },
 	[JOB_PROBES] = { do_probes, false },
+	[JOB_RECORDS] = { do_records, false },
 };
 
 static struct err *do_open(struct server *server, struct channel_message *message,
