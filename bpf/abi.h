@@ -40,6 +40,7 @@ enum abi_kind {
 	ABI_RESOURCE,
 	ABI_LOSS,
 	ABI_MESSAGE,
+	ABI_SLEEP,
 	ABI_KINDS,
 };
 
@@ -164,6 +165,7 @@ enum abi_tick_flags {
 	ABI_TICK_KERNEL = 1, /* the tick found the task in the kernel */
 	ABI_TICK_USER = 2,   /* @regs are the user registers */
 	ABI_TICK_CUT = 4,    /* the stack was larger than the copy */
+	ABI_TICK_ASLEEP = 8, /* no CPU time: the task sleeps, see struct abi_sleep */
 };
 
 /* Followed by stack_bytes of the user stack from regs[7] (rsp) upwards. */
@@ -187,6 +189,7 @@ ABI_CHECK(abi_tick, 48 + 24 + 136 + 512 + 512);
  */
 #define ABI_MAX_SLOTS	   2048
 #define ABI_CALIBRATE_SLOT (ABI_MAX_SLOTS - 1) /* passes the filter always */
+#define ABI_NO_SLOT	   0xffff	       /* of records that come from no probe */
 #define ABI_FETCH_DEREFS   6
 #define ABI_PROBE_WHENS	   2
 #define ABI_NAME_MAX	   128
@@ -358,6 +361,7 @@ enum abi_hit_flags {
 	ABI_HIT_LEFT = 128,	 /* the call never returned: longjmp or exception */
 	ABI_HIT_CLOSED = 256,	 /* nothing works for this request any more */
 	ABI_HIT_UNTRACKED = 512, /* a map was full: what follows is unattributed */
+	ABI_HIT_WALKED = 1024,	 /* no probe: the walk found a thread asleep in there */
 };
 
 /* Followed by the name, name_bytes of it, no NUL. @head.request_id: see @verb. */
@@ -424,6 +428,41 @@ struct abi_message {
 	__u16 pad;
 };
 ABI_CHECK(abi_message, 48 + 48);
+
+/*
+ * The walk: every some 100 ms all threads of the targets are looked at, which costs them
+ * nothing. A thread that waits for a lock is told at once, any other that was asleep the
+ * last time already and has not run since; its stack comes as a tick marked ASLEEP.
+ */
+enum abi_sleep_op { ABI_SLEEP_BEGIN = 1, ABI_SLEEP_END /* it has run since */ };
+
+enum abi_sleep_flags {
+	ABI_SLEEP_LOCK = 1, /* @object is a mutex of libc, locked by thread @owner */
+	ABI_SLEEP_DISK = 2, /* uninterruptible: storage, mostly */
+};
+
+struct abi_sleep {
+	struct abi_head head;
+	__u64 since_ns; /* first seen asleep */
+	__u64 object;	/* futexes: its address */
+	__u32 op;	/* enum abi_sleep_op */
+	__u32 flags;	/* enum abi_sleep_flags */
+	__s32 syscall;	/* number, -1 none */
+	__u32 owner;	/* 0 unknown */
+};
+ABI_CHECK(abi_sleep, 48 + 32);
+
+/* Resources that need no spec; all others have a hash for an id. */
+enum abi_generic {
+	ABI_GENERIC_LOCK = 1, /* a mutex of libc; object: its address */
+	ABI_GENERIC_MEMORY,   /* LEVEL: resident bytes of a process */
+	ABI_GENERIC_MAPPED,   /* LEVEL: bytes of address space */
+	ABI_GENERIC_THREADS,  /* LEVEL */
+	ABI_GENERIC_FILES,    /* LEVEL: open descriptors */
+	ABI_GENERIC_BACKLOG,  /* LEVEL: connections not accepted yet; object: port */
+	ABI_GENERIC_UNREAD,   /* LEVEL: ms that the oldest bytes wait in a TCP socket */
+	ABI_GENERICS,
+};
 
 /* One word after the other, the last one padded with zeros. */
 static inline __u64 abi_name_word(__u64 id, __u64 word)

@@ -24,6 +24,17 @@ struct connection {
 	__u32 is_counted; /* AF_UNIX, active: @passed is right */
 };
 
+/*
+ * AF_UNIX: bytes that an accepted socket has received, by its cookie, for the other end
+ * to go on from. Programs may read the other end of a socket but not its storage.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u64);
+	__type(value, __u64);
+} unix_passed SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -66,18 +77,47 @@ static __always_inline bool is_unix(const struct sock *sk)
 	       sk->sk_type == SOCK_STREAM_TYPE;
 }
 
-/* An accepted socket has the address of the listener; who connects rarely has one. */
+/* 0 before anybody asked for it; then it stays. */
+static __always_inline __u64 cookie_of(const struct sock *peer)
+{
+	return BPF_CORE_READ(peer, __sk_common.skc_cookie.counter);
+}
+
+/*
+ * An accepted socket has the address of the listener; who connects rarely has one. The
+ * stream is known by the cookie of who connected, which it gets when it sends.
+ */
 static __always_inline void unix_learn(struct connection *connection, struct sock *sk,
 				       struct sock *peer)
 {
 	bool here = BPF_CORE_READ((struct unix_sock *)sk, addr);
 	bool there = BPF_CORE_READ((struct unix_sock *)peer, addr);
+	__u64 own = bpf_get_socket_cookie(sk);
 
 	if (connection->role || here == there)
 		return;
-	connection->source = bpf_get_socket_cookie(sk);
-	connection->target = bpf_get_socket_cookie(peer);
-	connection->role = here ? ROLE_PASSIVE : ROLE_ACTIVE;
+	if (here)
+		connection->target = cookie_of(peer);
+	else
+		connection->source = own;
+	if (connection->target || connection->source)
+		connection->role = here ? ROLE_PASSIVE : ROLE_ACTIVE;
+}
+
+/* What the other end has received, if nothing but @bytes is under way to it. */
+static __always_inline bool unix_count(struct connection *connection, struct sock *peer,
+				       __u64 bytes)
+{
+	__u64 cookie = cookie_of(peer);
+	__u64 *passed = cookie ? bpf_map_lookup_elem(&unix_passed, &cookie) : NULL;
+
+	/* One that has a cookie may have been forgotten. */
+	if ((cookie && !passed) ||
+	    BPF_CORE_READ((struct unix_sock *)peer, inq_len) != bytes)
+		return false;
+	connection->passed = (passed ? *passed : 0) + bytes;
+	connection->is_counted = 1;
+	return true;
 }
 
 static __always_inline void tell_sent(const struct connection *connection, __u64 end,
@@ -156,18 +196,10 @@ static __always_inline void unix_sent(struct sock *sk, struct connection *connec
 	unix_learn(connection, sk, peer);
 	if (connection->role != ROLE_ACTIVE)
 		return;
-	connection->passed += bytes;
-	if (!connection->is_counted) {
-		struct connection *other = bpf_sk_storage_get(
-			&connections, peer, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		__u64 waiting = BPF_CORE_READ((struct unix_sock *)peer, inq_len);
-
-		/* Nothing but these bytes is under way. */
-		if (!other || waiting != bytes)
-			return;
-		connection->passed = other->passed + bytes;
-		connection->is_counted = 1;
-	}
+	if (connection->is_counted)
+		connection->passed += bytes;
+	else if (!unix_count(connection, peer, bytes))
+		return;
 	tell_sent(connection, connection->passed, bytes, ABI_UNIX);
 }
 
@@ -179,12 +211,16 @@ static __always_inline void unix_received(struct sock *sk, struct connection *co
 
 	if (peer)
 		unix_learn(connection, sk, peer);
-	if (!connection->role)
-		message_forget();
-	if (connection->role != ROLE_PASSIVE)
+	if (connection->role == ROLE_ACTIVE)
 		return;
 	connection->passed += bytes;
-	keep_received(connection, connection->passed, bytes, ABI_UNIX);
+	__u64 cookie = bpf_get_socket_cookie(sk);
+
+	bpf_map_update_elem(&unix_passed, &cookie, &connection->passed, BPF_ANY);
+	if (connection->role)
+		keep_received(connection, connection->passed, bytes, ABI_UNIX);
+	else
+		message_forget();
 }
 
 static __always_inline struct connection *connection_of(struct sock *sk)

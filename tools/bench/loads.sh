@@ -51,10 +51,10 @@ load_postgresql() {
 }
 
 load_mariadb() {
-	mkdir "$1/my" && chown mysql "$1/my" && chmod 711 "$1"
-	mariadb-install-db --no-defaults --datadir="$1/my" --user=mysql \
+	mkdir "$1/my" && chown nobody "$1/my" && chmod 711 "$1"
+	mariadb-install-db --no-defaults --datadir="$1/my" --user=nobody \
 		--auth-root-authentication-method=normal || return
-	mariadbd --no-defaults --user=mysql --datadir="$1/my" --port="$2" \
+	mariadbd --no-defaults --user=nobody --datadir="$1/my" --port="$2" \
 		--bind-address=127.0.0.1 --socket="$1/my/socket" --skip-grant-tables &
 	started
 	target=$!

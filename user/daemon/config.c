@@ -49,6 +49,8 @@ static const struct setting settings[] = {
 	  "auto, or a list of ibs, pebs, clock, page-fault" },
 	{ "sampling", "specs", SET_TEXT, AT(specs), "on", 0, 0,
 	  "on: attach the probes of the spec files, within the budget; off" },
+	{ "sampling", "walk", SET_NUMBER, AT(walk_hz), "10", 0, 100,
+	  "looks at all threads per second: who sleeps where, memory, files; 0 for none" },
 	{ "sampling", "join", SET_TEXT, AT(join), "off", 0, 0,
 	  "on: follow requests across processes, 0.3 us per message of theirs; off" },
 	{ "sampling", "budget", SET_SHARE, AT(budget_ppm), "1%", 100, 500000,

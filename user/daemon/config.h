@@ -32,6 +32,7 @@ struct config {
 	uint64_t rate_hz, tick_hz;
 	uint64_t ring_bytes, stack_bytes;
 	char *specs;	     /* "on": spec files become uprobes; "off" */
+	uint64_t walk_hz;    /* walks over all threads; 0: none */
 	char *join;	     /* "on": follow requests over sockets; "off" */
 	uint64_t budget_ppm; /* of the targets' CPU, for all hooks together */
 	char *fleet_key;     /* hosts with the same key have their windows together */

@@ -34,6 +34,10 @@ void diagnosis_switch(struct diagnosis *diagnosis, uint64_t resource_id, bool on
 
 void diagnosis_observe(struct diagnosis *diagnosis, const struct event *event);
 
+/* diagnosis_asleep() - where a thread sleeps that the walk has found. */
+struct asleep_place;
+void diagnosis_asleep(struct diagnosis *diagnosis, const struct asleep_place *place);
+
 /* diagnosis_step() - several times a second. */
 void diagnosis_step(struct diagnosis *diagnosis, uint64_t now_ns);
 

@@ -29,6 +29,7 @@
 struct probe {
 	uint32_t slot;
 	uint64_t off, semaphore_off, va, module_id;
+	uint64_t function_va, function_bytes;
 	enum plan_cost cost;
 	bool is_uretprobe;
 	struct abi_probe plan;
@@ -215,6 +216,8 @@ static struct err *add_point(struct probes *probes, struct unit *unit, uint64_t 
 	probe->off = point->off;
 	probe->semaphore_off = point->semaphore_off;
 	probe->va = point->va;
+	probe->function_va = point->function_va;
+	probe->function_bytes = point->function_bytes;
 	probe->module_id = module_id;
 	probe->cost = (enum plan_cost)point->cost;
 	probe->is_uretprobe = point->is_uretprobe;
@@ -545,6 +548,27 @@ struct probes_gaps probes_gaps(struct probes *probes)
 				  : 0;
 	probes->gaps = now;
 	return since;
+}
+
+/* Only pairs: what begins elsewhere may be over in there. */
+static bool is_inside(const struct probe *probe, uint64_t module_id, uint64_t va)
+{
+	return probe->module_id == module_id && va >= probe->function_va &&
+	       va - probe->function_va < probe->function_bytes &&
+	       probe->plan.flags & ABI_PROBE_PAIRED &&
+	       !(probe->plan.flags & ABI_PROBE_RETURN) &&
+	       probe->plan.verb >= ABI_WAIT_BEGIN;
+}
+
+void probes_inside(const struct probes *probes, uint64_t module_id, uint64_t va,
+		   probes_inside_fn each, void *ctx)
+{
+	vec_each(&probes->units, unit) {
+		vec_each(&(*unit)->probes, probe) {
+			if (is_inside(*probe, module_id, va))
+				each(ctx, &(*probe)->plan, (*probe)->slot);
+		}
+	}
 }
 
 const char *probes_framework(const struct probes *probes, uint32_t slot)

@@ -65,6 +65,11 @@ struct probes_gaps probes_gaps(struct probes *probes);
 /* probes_framework() - for live_ops: the spec of a slot; "" unknown. */
 const char *probes_framework(const struct probes *probes, uint32_t slot);
 
+/* probes_inside() - the pairs about resources whose function the address lies in. */
+typedef void (*probes_inside_fn)(void *ctx, const struct abi_probe *plan, uint32_t slot);
+void probes_inside(const struct probes *probes, uint64_t module_id, uint64_t va,
+		   probes_inside_fn each, void *ctx);
+
 /* probes_status() - one row per probe. */
 void probes_status(const struct probes *probes, struct str *reply);
 

@@ -26,6 +26,7 @@
 #include "daemon/probes.h"
 #include "daemon/run.h"
 #include "daemon/select.h"
+#include "daemon/sleepers.h"
 #include "daemon/snapshot.h"
 #include "daemon/stacks.h"
 #include "event/merge.h"
@@ -60,6 +61,7 @@ struct session {
 	struct diagnosis *diagnosis;
 	struct probes *probes;	   /* NULL: the kernel has none */
 	struct bindings *bindings; /* likewise */
+	struct sleepers *sleepers; /* likewise */
 	struct hooks hooks;
 	struct stream_writer *recorder;
 	struct abi_count counts[ABI_KINDS]; /* at the last second */
@@ -190,6 +192,14 @@ static void fp_ok(void *ctx, uint32_t pid, uint64_t start_ns)
 	err_free(ring_set_fp_ok(session->ring, pid, true));
 }
 
+static void slept(void *ctx, const struct stacks_sleep *sleep)
+{
+	struct session *session = ctx;
+
+	if (session->sleepers)
+		sleepers_place(session->sleepers, sleep);
+}
+
 static bool is_eager(void *ctx, const char *path)
 {
 	struct session *session = ctx;
@@ -256,6 +266,7 @@ static struct err *start_probes(struct session *session)
 		.tick_hz = (uint32_t)config->tick_hz,
 		.no_ticks = config->tick_hz == 0,
 		.no_probes = !wants_specs(config),
+		.no_walk = !config->walk_hz,
 		.no_messages = !strcmp(config->join, "off"),
 		.ring_bytes = config->ring_bytes,
 		.stack_bytes = (uint32_t)config->stack_bytes,
@@ -340,6 +351,7 @@ static void build_explainers(struct session *session)
 					.run_id = session->run_id,
 					.loss = stack_loss,
 					.fp_ok = fp_ok,
+					.slept = slept,
 					.ctx = session };
 	struct explain_config explain = { .jobs = jobs,
 					  .modules = session->modules,
@@ -380,6 +392,16 @@ static void build_probes(struct session *session)
 	session->bindings = bindings_new(&bindings);
 }
 
+static void build_sleepers(struct session *session)
+{
+	struct sleepers_config config = { .fds = &session->fds,
+					  .hz = (uint32_t)session->config.config->walk_hz,
+					  .probes = session->probes,
+					  .diagnosis = session->diagnosis };
+
+	session->sleepers = config.hz ? sleepers_new(&config) : NULL;
+}
+
 static uint32_t filter_of(const struct session *session)
 {
 	return session->target.kind == TARGET_ALL ? ABI_FILTER_ALL
@@ -397,6 +419,7 @@ static struct err *begin(struct session *session)
 	build_live(session);
 	build_explainers(session);
 	build_probes(session);
+	build_sleepers(session);
 	run_put(session->config.store, session->run_id, &session->meta, 0);
 
 	struct err *err = modules_kernel(session->modules);
@@ -439,6 +462,7 @@ void session_free(struct session *session)
 	stacks_free(session->stacks);
 	bindings_free(session->bindings);
 	session->bindings = NULL;
+	sleepers_free(take(session->sleepers));
 	probes_free(session->probes);
 	session->probes = NULL;
 	modules_free(session->modules);
@@ -500,6 +524,8 @@ struct err *session_drain(struct session *session)
 
 	if (session->quiet)
 		return NULL;
+	if (session->sleepers)
+		sleepers_step(session->sleepers);
 	/* The time is read first: what is emitted later cannot be older than it. */
 	uint64_t now_ns = clock_ns();
 
@@ -509,7 +535,7 @@ struct err *session_drain(struct session *session)
 	step_probes(session);
 	if (session->bindings)
 		bindings_pump(session->bindings);
-	if (session->probes)
+	if (session->probes || session->sleepers)
 		diagnosis_step(session->diagnosis, now_ns);
 	stacks_pump(session->stacks);
 	workers_pump(session->config.workers);
@@ -672,6 +698,7 @@ struct err *session_quiet(struct session *session)
 	take_sums(session, clock_ns());
 	take_sums(session, clock_ns());
 	bindings_free(take(session->bindings));
+	sleepers_free(take(session->sleepers));
 	probes_free(take(session->probes));
 	TRY(broker_stop(session->config.broker));
 	struct err *err = session_drain(session);

@@ -34,6 +34,7 @@ struct queued {
 	struct job_range *ranges;
 	size_t range_count;
 	unsigned tries;
+	bool is_asleep;
 };
 
 struct tick_key {
@@ -110,6 +111,16 @@ static void put_stack(struct stacks *stacks, const struct fact_stack *stack)
 			 &(struct fact){ .kind = FACT_STACK, .stack = *stack });
 }
 
+static void tell_sleep(struct stacks *stacks, const struct queued *queued,
+		       const struct fact_frame *frames, size_t count)
+{
+	struct stacks_sleep sleep = { queued->head.pid, queued->head.tid,
+				      queued->head.time_ns, frames, count };
+
+	if (stacks->config.slept)
+		stacks->config.slept(stacks->config.ctx, &sleep);
+}
+
 /* Put the stack of @queued with these user frames and count the tick. */
 static void put_tick(struct stacks *stacks, const struct queued *queued,
 		     const struct fact_frame *user, size_t user_count, bool complete)
@@ -122,6 +133,10 @@ static void put_tick(struct stacks *stacks, const struct queued *queued,
 		.complete = complete,
 	};
 
+	if (queued->is_asleep) {
+		tell_sleep(stacks, queued, user, user_count);
+		return;
+	}
 	memcpy(frames, queued->kernel, queued->kernel_count * sizeof(*frames));
 	if (user_count)
 		memcpy(frames + queued->kernel_count, user, user_count * sizeof(*frames));
@@ -264,7 +279,8 @@ static void on_unwound(void *ctx, struct err *err, const struct job_reply *reply
 			unwound->count < JOB_MAX_FRAMES ? unwound->count : JOB_MAX_FRAMES;
 
 		stacks->stats.unwound++;
-		compare_walks(stacks, queued, unwound);
+		if (!queued->is_asleep)
+			compare_walks(stacks, queued, unwound);
 		put_tick(stacks, queued, unwound->frames, count, unwound->complete);
 	} else if (stacks) {
 		/* A worker that forgot a module, or died over another job. */
@@ -303,6 +319,7 @@ static struct queued *copy_tick(const struct live_tick *tick)
 	memcpy(queued->walked, from->user_ips, sizeof(queued->walked));
 	for (size_t i = 0; i < ABI_REGS; i++)
 		queued->stack.regs[i] = from->regs[i];
+	queued->is_asleep = from->flags & ABI_TICK_ASLEEP;
 	queued->stack.cut = from->flags & ABI_TICK_CUT;
 	queued->range_count = tick->range_count;
 	queued->ranges = mem_array(tick->range_count, sizeof(struct job_range));

@@ -22,11 +22,20 @@
 #define STACKS_FP_AGREE	  32 /* equal walks in a row before frame pointers are trusted */
 #define STACKS_MAX_FP	  4096 /* processes whose agreement is counted */
 
+/* Borrowed during the call; innermost frame first. */
+struct stacks_sleep {
+	uint32_t pid, tid;
+	uint64_t time_ns; /* when it was seen there */
+	const struct fact_frame *frames;
+	size_t count;
+};
+
 /**
  * struct stacks_config - copied; pointers are borrowed.
  * @loss: LOSS_UNWIND for ticks whose stack did not reach its root; live_loss() fits.
  * @fp_ok: the frame-pointer walk of @pid agreed STACKS_FP_AGREE times in a row with
  *	the unwinder: its stacks need no copy any more. Once per process. May be NULL.
+ * @slept: where a thread sleeps; such ticks are no CPU time. May be NULL.
  */
 struct stacks_config {
 	const struct job_source *jobs;
@@ -35,6 +44,7 @@ struct stacks_config {
 	uint64_t run_id;
 	void (*loss)(void *ctx, uint64_t time_ns, uint64_t lost);
 	void (*fp_ok)(void *ctx, uint32_t pid, uint64_t start_ns);
+	void (*slept)(void *ctx, const struct stacks_sleep *sleep);
 	void *ctx;
 };
 

@@ -193,6 +193,14 @@ static struct err *check_message(struct event *event, const unsigned char *tail)
 	return NULL;
 }
 
+static struct err *check_sleep(struct event *event, const unsigned char *tail)
+{
+	(void)tail;
+	if (event->sleep.op < ABI_SLEEP_BEGIN || event->sleep.op > ABI_SLEEP_END)
+		return bad(event, "neither begin nor end of a sleep");
+	return NULL;
+}
+
 struct shape {
 	size_t fixed_bytes; /* 0: no such record in this version */
 	tail_bytes_fn tail_bytes;
@@ -212,6 +220,7 @@ static const struct shape shapes[ABI_KINDS] = {
 			   put_resource },
 	[ABI_LOSS] = { sizeof(struct abi_loss), no_tail, check_loss, NULL },
 	[ABI_MESSAGE] = { sizeof(struct abi_message), no_tail, check_message, NULL },
+	[ABI_SLEEP] = { sizeof(struct abi_sleep), no_tail, check_sleep, NULL },
 };
 
 static const struct shape *shape_find(uint32_t kind)

@@ -31,6 +31,7 @@ struct event {
 		struct abi_resource resource;
 		struct abi_loss loss;
 		struct abi_message message;
+		struct abi_sleep sleep;
 	};
 	const char *path;	    /* MMAP, MODULE: NUL-terminated; "" otherwise */
 	const unsigned char *stack; /* TICK: tick.stack_bytes */

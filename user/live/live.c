@@ -480,6 +480,13 @@ static void on_tick(struct live *live, const struct event *event)
 	tick_feed(live, &stored);
 }
 
+/* Only observed. */
+static void on_sleep(struct live *live, const struct event *event)
+{
+	(void)live;
+	(void)event;
+}
+
 void live_feed(struct live *live, const struct event *event)
 {
 	static void (*const handlers[ABI_KINDS])(struct live *, const struct event *) = {
@@ -487,10 +494,11 @@ void live_feed(struct live *live, const struct event *event)
 		[ABI_MODULE] = on_module,     [ABI_ACCESS] = on_access,
 		[ABI_TICK] = on_tick,	      [ABI_SPAN] = span_feed,
 		[ABI_LOSS] = on_loss,	      [ABI_RESOURCE] = resource_feed,
-		[ABI_MESSAGE] = message_feed,
+		[ABI_MESSAGE] = message_feed, [ABI_SLEEP] = on_sleep,
 	};
 	uint32_t kind = event->head.kind;
-	bool is_observed = kind == ABI_TASK || kind == ABI_SPAN || kind == ABI_RESOURCE;
+	bool is_observed = kind == ABI_TASK || kind == ABI_SPAN || kind == ABI_RESOURCE ||
+			   kind == ABI_SLEEP;
 
 	live->stats.events++;
 	if (kind >= ABI_KINDS || !handlers[kind])

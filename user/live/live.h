@@ -78,7 +78,7 @@ struct live_ops {
 	void (*mapped)(void *ctx, const struct live_file *file, uint64_t module_id);
 	/* The spec that a probe's slot belongs to: "redis"; borrowed. NULL: none. */
 	const char *(*framework)(void *ctx, uint32_t slot);
-	/* TASK, SPAN and RESOURCE events, in the order in which live took them: for who
+	/* TASK, SPAN, RESOURCE and SLEEP events, in the order in which live took them: for who
 	 * keeps a model of requests and resources. Borrowed. NULL: nobody. */
 	void (*observe)(void *ctx, const struct event *event);
 };

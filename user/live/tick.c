@@ -169,7 +169,7 @@ static void put_tick(struct live *live, struct process *process,
 {
 	if (live->ops.unwind && user_ip(&event->tick))
 		unwind(live, process, event);
-	else
+	else if (!(event->tick.flags & ABI_TICK_ASLEEP))
 		put_leaf(live, process, &event->tick);
 }
 

@@ -22,8 +22,9 @@ static const char *const reasons[LOSS_REASONS] = {
 };
 
 /* In the order of enum abi_kind and enum abi_source in bpf/abi.h. */
-static const char *const kinds[] = { "none", "task", "mmap",	 "module", "access",
-				     "tick", "span", "resource", "loss",   "message" };
+static const char *const kinds[] = { "none",   "task",	  "mmap", "module",
+				     "access", "tick",	  "span", "resource",
+				     "loss",   "message", "sleep" };
 static const char *const sources[] = { "none",	     "clock",	   "ibs",
 				       "pebs-load",  "pebs-store", "page-fault",
 				       "breakpoint", "cycles",	   "precise" };

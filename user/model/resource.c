@@ -8,7 +8,7 @@ static const char *const kinds[RESOURCE_KINDS] = {
 	[RESOURCE_CACHE] = "cache", [RESOURCE_POOL] = "pool",
 	[RESOURCE_SLOTS] = "slots", [RESOURCE_BUFFER] = "buffer",
 	[RESOURCE_LOG] = "log",	    [RESOURCE_LOOP] = "loop",
-	[RESOURCE_PIN] = "pin",
+	[RESOURCE_PIN] = "pin",	    [RESOURCE_GAUGE] = "gauge",
 };
 
 static const char *const keys[RESOURCE_KEYS] = {

@@ -14,6 +14,7 @@ enum resource_kind {
 	RESOURCE_LOG,	 /* what is kept until nobody can need it: undo, row versions */
 	RESOURCE_LOOP,	 /* the one thread of an event loop */
 	RESOURCE_PIN,	 /* transactions, snapshots: while held, others cannot shrink */
+	RESOURCE_GAUGE,	 /* only shown: no rule is about it */
 	RESOURCE_KINDS,
 };
 

@@ -175,6 +175,8 @@ static void choose_probe(struct loader *loader, const struct probe_config *confi
 	bpf_program__set_autoload(skeleton->progs.context_fork, wanted);
 	bpf_program__set_autoload(skeleton->progs.context_exit, wanted);
 	choose_messages(skeleton, wanted && !config->no_messages);
+	bpf_program__set_autoload(skeleton->progs.walk_task,
+				  !config->no_walk && kernel_has("bpf_iter_task"));
 	if (loader->is_multi)
 		bpf_program__set_expected_attach_type(
 			skeleton->progs.probe_multi,
@@ -257,6 +259,9 @@ static void list_maps(struct loader *loader)
 	fd[PROBE_FD_SUMS_EVEN] = bpf_map__fd(skeleton->maps.sums_even);
 	fd[PROBE_FD_SUMS_ODD] = bpf_map__fd(skeleton->maps.sums_odd);
 	fd[PROBE_FD_SUM_SIDE] = bpf_map__fd(skeleton->maps.sum_side);
+	fd[PROBE_FD_WALK] = skeleton->links.walk_task
+				    ? bpf_link__fd(skeleton->links.walk_task)
+				    : fd[PROBE_FD_COUNTS];
 	loader->fds.count = PROBE_FD_SIDEBAND;
 }
 
@@ -401,24 +406,13 @@ static struct err *start_ticks(struct loader *loader, uint32_t hz)
 	return NULL;
 }
 
-/* Kernels before 5.12 know no build-ids here and refuse the attribute. */
-static int open_sideband(uint32_t cpu)
+static struct err *start_sideband(struct loader *loader)
 {
 	struct perf_event_attr attr;
 
-	sideband_attr(&attr, 1);
-	int fd = pmu_open(&attr, -1, (int)cpu, -1);
-
-	if (fd != -EINVAL)
-		return fd;
-	sideband_attr(&attr, 0);
-	return pmu_open(&attr, -1, (int)cpu, -1);
-}
-
-static struct err *start_sideband(struct loader *loader)
-{
+	sideband_attr(&attr);
 	for (size_t i = 0; i < loader->cpu_count; i++) {
-		int fd = open_sideband(loader->cpus[i]);
+		int fd = pmu_open(&attr, -1, (int)loader->cpus[i], -1);
 
 		if (fd == -ENODEV)
 			continue;

@@ -36,6 +36,7 @@ struct probe_config {
 	bool no_access, no_ticks; /* leave a whole kind out */
 	bool no_probes;		  /* and what serves uprobes */
 	bool no_messages;	  /* and what follows requests over sockets */
+	bool no_walk;		  /* over the threads */
 	bool no_multi;		  /* uprobes one by one even where the kernel has more */
 	uint32_t self_pids[PROBE_MAX_SELF]; /* never sampled, nor what they fork */
 	size_t self_count;
@@ -57,6 +58,7 @@ enum probe_fd {
 	PROBE_FD_SUMS_EVEN, /* what SUM probes saw: see probe/sums.h */
 	PROBE_FD_SUMS_ODD,
 	PROBE_FD_SUM_SIDE,
+	PROBE_FD_WALK,	   /* link for probe/walk.h; another map's where there is none */
 	PROBE_FD_SIDEBAND, /* from here on: one perf event per online CPU */
 	PROBE_FD_MAX = PROBE_FD_SIDEBAND + ABI_MAX_CPUS,
 };

@@ -258,22 +258,6 @@ static void row_uprobe_multi(const struct facts *facts, struct machine_row *row)
 		      "probes in short windows need Linux 6.6 or later");
 }
 
-static void row_build_id(const struct facts *facts, struct machine_row *row)
-{
-	struct perf_event_attr attr;
-
-	(void)facts;
-	sideband_attr(&attr, 1);
-	CLEANUP(close) int fd = pmu_open(&attr, -1, 0, -1);
-
-	say(row, fd >= 0 ? "yes" : fd == -EINVAL ? "no" : "cannot tell");
-	if (fd == -EINVAL)
-		judge(row, MACHINE_WARN,
-		      "files are identified by opening them; needs Linux 5.12 or later");
-	else if (fd < 0)
-		judge(row, MACHINE_WARN, "ask again as root");
-}
-
 struct row_kind {
 	const char *name;
 	row_fn fill;
@@ -294,7 +278,6 @@ static const struct row_kind useful[] = {
 	{ "kernel.perf_event_mlock_kb", row_mlock },
 	{ "cgroup v2", row_cgroup },
 	{ "sample details", row_details },
-	{ "build-ids of mappings", row_build_id },
 	{ "uprobe_multi", row_uprobe_multi },
 };
 

@@ -226,6 +226,8 @@ static struct plan_point point_of(const struct builder *build,
 		.cost = site->is_emulated ? PLAN_EMULATED : PLAN_STEPPED,
 		.in_windows = probe->temperature == SPEC_WINDOWS,
 		.function = target->name,
+		.function_va = probe->where.by == SPEC_USDT ? 0 : target->va,
+		.function_bytes = probe->where.by == SPEC_USDT ? 0 : target->bytes,
 		.abi = plain_probe(build, probe),
 	};
 

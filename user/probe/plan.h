@@ -39,6 +39,7 @@ struct plan_point {
 	bool is_uretprobe;	/* at the entry of the function, fires at its return */
 	bool in_windows;	/* too costly to be on all the time */
 	const char *function;	/* demangled */
+	uint64_t function_va, function_bytes; /* 0 bytes: unknown, or a note */
 	struct abi_probe abi;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * perf's side-band: PERF_RECORD_MMAP2 (in two forms, with an inode or with a build-id)
- * and PERF_RECORD_LOST become records of bpf/abi.h. The event is opened with
+ * perf's side-band: PERF_RECORD_MMAP2 and PERF_RECORD_LOST become records of bpf/abi.h. The event is opened with
  * sample_id_all and PERF_SAMPLE_TID | TIME, so each record ends with pid, tid and time.
  * Format: perf_event_open(2), the kernel's uapi linux/perf_event.h.
  */
@@ -34,16 +33,8 @@ struct mmap2 {
 	struct perf_event_header header;
 	__u32 pid, tid;
 	__u64 addr, length, pgoff;
-	union {
-		struct {
-			__u32 major, minor;
-			__u64 inode, generation;
-		} file;
-		struct {
-			__u8 size, reserved[3];
-			__u8 bytes[ABI_BUILD_ID_MAX];
-		} build_id;
-	};
+	__u32 major, minor;
+	__u64 inode, generation;
 	__u32 prot, flags;
 	/* char filename[], padded to 8 with zeroes; struct trailer */
 };
@@ -60,7 +51,7 @@ size_t sideband_bytes(void)
 	return RING_BYTES + (size_t)sysconf(_SC_PAGESIZE);
 }
 
-void sideband_attr(struct perf_event_attr *ret_attr, int build_ids)
+void sideband_attr(struct perf_event_attr *ret_attr)
 {
 	*ret_attr = (struct perf_event_attr){
 		.size = sizeof(*ret_attr),
@@ -70,7 +61,6 @@ void sideband_attr(struct perf_event_attr *ret_attr, int build_ids)
 		.sample_id_all = 1,
 		.mmap = 1,
 		.mmap2 = 1,
-		.build_id = build_ids,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 		.watermark = 1,
@@ -81,21 +71,6 @@ void sideband_attr(struct perf_event_attr *ret_attr, int build_ids)
 static struct err *bad(const char *what)
 {
 	return err_new(ERR_FORMAT, "perf side-band: %s", what);
-}
-
-static struct err *set_file(const struct mmap2 *record, struct abi_mmap *mmap)
-{
-	if (!(record->header.misc & PERF_RECORD_MISC_MMAP_BUILD_ID)) {
-		mmap->inode = record->file.inode;
-		mmap->dev_major = record->file.major;
-		mmap->dev_minor = record->file.minor;
-		return NULL;
-	}
-	if (record->build_id.size > ABI_BUILD_ID_MAX)
-		return bad("build-id is too long");
-	mmap->build_id_bytes = record->build_id.size;
-	memcpy(mmap->build_id, record->build_id.bytes, record->build_id.size);
-	return NULL;
 }
 
 /* The kernel marks an unlinked file in its name only. */
@@ -133,12 +108,14 @@ static struct err *convert_mmap(const unsigned char *data, size_t bytes, struct 
 			.addr = record.addr,
 			.length = record.length,
 			.pgoff = record.pgoff,
+			.inode = record.inode,
+			.dev_major = record.major,
+			.dev_minor = record.minor,
 			.flags = cut_deleted(path) ? ABI_MMAP_DELETED : 0,
 		},
 		.path = path,
 	};
 
-	TRY(set_file(&record, &event.mmap));
 	event_encode(&event, out);
 	return NULL;
 }

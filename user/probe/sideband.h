@@ -14,8 +14,12 @@ struct perf_event_attr;
 /* sideband_bytes() - of one mapping: the control page and the ring. */
 size_t sideband_bytes(void);
 
-/* sideband_attr() - executable mappings of all processes, with build-ids if @build_ids. */
-void sideband_attr(struct perf_event_attr *ret_attr, int build_ids);
+/*
+ * sideband_attr() - executable mappings of all processes. Build-ids are not asked for: the
+ * kernel then marks the records of other perf events as well as having one, which have an
+ * inode in that place, and perf record beside us aborts.
+ */
+void sideband_attr(struct perf_event_attr *ret_attr);
 
 /**
  * sideband_convert() - one record of perf's side-band as a record of bpf/abi.h.

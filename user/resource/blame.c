@@ -59,6 +59,8 @@ static struct task *told_blocker(struct ledger *ledger, const struct task *task,
 
 	if (!known)
 		known = known_task(ledger, number, number);
+	if (wait->resource->info.resource_id == ABI_GENERIC_LOCK)
+		return task_of(ledger, task->pid, number, 0);
 	/* Nothing was seen of it, because it does nothing: that is how blockers are. */
 	return known ? known : task_of(ledger, number, number, 0);
 }
@@ -68,9 +70,21 @@ static bool conflicts(uint8_t a, uint8_t b)
 	return a != ABI_SHARED || b != ABI_SHARED;
 }
 
+static bool is_doubtful(const struct ledger *ledger, const struct wait *wait,
+			const struct holder *holder)
+{
+	struct hold_key key = { wait->resource, wait->object, holder->task };
+	const struct hold *hold = holder->until_ns ? NULL : map_find(ledger->holds, &key);
+
+	return hold && hold->is_doubtful;
+}
+
+/* Those of whom it is known count; where there are none, those who are taken to hold. */
 static void held_by(const struct ledger *ledger, const struct task *task,
 		    const struct wait *wait, uint64_t from_ns, struct blockers *to)
 {
+	struct blockers perhaps = { .count = 0 };
+
 	const struct object *object = object_find(ledger, wait->resource, wait->object);
 
 	for (unsigned i = 0; object && i < MAX_HOLDERS; i++) {
@@ -81,8 +95,11 @@ static void held_by(const struct ledger *ledger, const struct task *task,
 
 		if (holder->task && holder->task != task && until_ns > since_ns &&
 		    conflicts(wait->mode, holder->mode))
-			add(to, holder->task, until_ns - since_ns, false);
+			add(is_doubtful(ledger, wait, holder) ? &perhaps : to,
+			    holder->task, until_ns - since_ns, false);
 	}
+	if (!to->count)
+		*to = perhaps;
 }
 
 static void queued_before(const struct ledger *ledger, const struct task *task,

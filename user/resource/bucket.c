@@ -188,6 +188,8 @@ void bucket_close(struct ledger *ledger)
 	close_methods(ledger, next);
 	map_del_if(ledger->edges, edge_is_over, NULL);
 	ledger->at = next;
+	if (ledger->unput < LEDGER_BUCKETS - 1)
+		ledger->unput++;
 	if (ledger->complete < LEDGER_BUCKETS - 1)
 		ledger->complete++;
 	table_sweep(ledger);

@@ -134,7 +134,7 @@ static void tell_evidence(const struct view *view, struct finding *finding)
 	for (unsigned i = 1; i <= view->window; i++) {
 		const struct sums *one = &resource->past[bucket_back(view->ledger, i)];
 
-		sum.wait_s += one->wait_s;
+		sum.wait_s += one->wait_s + one->walked_s;
 		sum.hold_s += one->hold_s;
 		sum.acquires += one->acquires;
 		sum.releases += one->releases;

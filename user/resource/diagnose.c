@@ -143,7 +143,8 @@ static const struct resource *cause_of(const struct view *view)
 		unsigned at = bucket_back(view->ledger, i);
 
 		ms += view->resource->through[at];
-		wait_s += (double)view->resource->past[at].wait_s;
+		wait_s += (double)view->resource->past[at].wait_s +
+			  (double)view->resource->past[at].walked_s;
 	}
 	return ms > wait_s * 500 ? view->resource->through_what : NULL;
 }
@@ -220,6 +221,34 @@ static void merge_guesses(struct found *found, size_t count)
 		}
 }
 
+static bool has_victim(const struct finding *finding, const struct party *party)
+{
+	for (size_t i = 0; i < finding->victim_count; i++)
+		if (finding->victims[i].pid == party->pid &&
+		    finding->victims[i].tid == party->tid)
+			return true;
+	return false;
+}
+
+/* A lock of libc is how some resource of the application is made: the latter says more. */
+static void merge_generic(struct found *found, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t j = 0; j < count; j++) {
+			const struct finding *one = &found[i].finding;
+
+			if (one->resource->resource_id >= ABI_GENERICS ||
+			    found[j].finding.resource->resource_id < ABI_GENERICS ||
+			    one->app != found[j].finding.app)
+				continue;
+			if (!is_same_culprit(&found[i], &found[j]) &&
+			    !has_victim(&found[j].finding, &one->victims[0]))
+				continue;
+			found[i].is_part = true;
+			describe_part(&found[j].finding, one);
+		}
+}
+
 static void merge_parts(struct found *found, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -246,6 +275,7 @@ void diagnose(const struct ledger *ledger, diagnose_fn each, void *ctx)
 	merge_parts(found, count);
 	merge_stops(found, count);
 	merge_guesses(found, count);
+	merge_generic(found, count);
 	for (;;) {
 		struct found *best = NULL;
 

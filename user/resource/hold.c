@@ -142,7 +142,10 @@ void hold_acquire(struct ledger *ledger, struct resource *resource, struct task 
 		take_from(ledger, &key, now_ns);
 	hold = map_put(ledger->holds, &key, NULL); /* it may have moved */
 	if (is_new)
-		*hold = (struct hold){ 0, now_ns, now_ns, 0, record->mode, false, false };
+		*hold = (struct hold){
+			0, now_ns,	 now_ns,
+			0, record->mode, .is_walked = record->flags & ABI_HIT_WALKED
+		};
 	hold->amount += (double)record->amount;
 	hold->count++;
 	if (is_new)

@@ -124,11 +124,12 @@ static void wait_account(struct ledger *ledger, struct task *task, struct wait *
 		return;
 	float s = (float)((double)(now_ns - wait->walked_ns) / SECOND);
 
-	all->wait_s += s;
+	*(wait->is_walked ? &all->walked_s : &all->wait_s) += s;
 	if (cell) {
-		cell->past[ledger->at].wait_s += s;
-		cell->past[ledger->at].covered_s +=
-			(float)covered(ledger, wait->walked_ns, now_ns);
+		struct sums *own = &cell->past[ledger->at];
+
+		*(wait->is_walked ? &own->walked_s : &own->wait_s) += s;
+		own->covered_s += (float)covered(ledger, wait->walked_ns, now_ns);
 		cell->last_ns = now_ns;
 	}
 	struct object *object = object_of(ledger, wait->resource, wait->object);
@@ -159,6 +160,7 @@ static void wait_begin(struct ledger *ledger, struct resource *resource,
 		.since_ns = record->head.time_ns,
 		.walked_ns = record->head.time_ns,
 		.mode = record->mode,
+		.is_walked = record->flags & ABI_HIT_WALKED,
 	};
 	resource->past[ledger->at].waits++;
 	resource->wait_place = place_of(ledger, record->slot);
@@ -321,7 +323,10 @@ static void on_resource(struct ledger *ledger, const struct event *event)
 		log_add(ledger, resource, task, &record);
 		return;
 	}
-	if (record.verb == ABI_WAIT_BEGIN || record.verb == ABI_ACQUIRE)
+	if (record.flags & ABI_HIT_WALKED) {
+		if (!walked_counts(ledger, resource, task, &record))
+			return;
+	} else if (record.verb == ABI_WAIT_BEGIN || record.verb == ABI_ACQUIRE)
 		hold_forget(ledger, task, record.head.time_ns);
 	switch (record.verb) {
 	case ABI_WAIT_BEGIN:

@@ -83,9 +83,16 @@ void ledger_feed(struct ledger *ledger, const struct event *event);
  */
 bool ledger_walk(struct ledger *ledger, uint64_t now_ns);
 
-/* ledger_put() - the last complete bucket of every resource as FACT_RESOURCE_BUCKET. */
-void ledger_put(const struct ledger *ledger, uint64_t run_id, int64_t realtime_offset_ns,
-		struct sink *sink);
+/* Where the figures of a run go. */
+struct ledger_run {
+	uint64_t run_id;
+	int64_t realtime_offset_ns;
+	struct sink *sink; /* borrowed */
+};
+
+/* ledger_put() - of every resource the buckets that were completed since the last call,
+ * as FACT_RESOURCE_BUCKET. */
+void ledger_put(struct ledger *ledger, const struct ledger_run *run);
 
 struct ledger_stats {
 	size_t resources, tasks, cells, objects, holds, waits;

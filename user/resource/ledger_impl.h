@@ -15,6 +15,7 @@
 /* What happened in one bucket. */
 struct sums {
 	float wait_s, hold_s;
+	float walked_s;	 /* waits that the walk saw: all of the time, not in windows */
 	float blame_s;	 /* of a task: others waited for it */
 	float covered_s; /* of wait_s: while requests were watched */
 	uint32_t waits, acquires, fresh, uses, refusals,
@@ -47,6 +48,7 @@ struct wait {
 	uint64_t object, blocker;
 	uint64_t since_ns, walked_ns;
 	uint8_t mode;
+	bool is_walked; /* no probe told of it */
 };
 
 struct task {
@@ -100,6 +102,7 @@ struct hold {
 	uint32_t count;
 	uint8_t mode;
 	bool is_doubtful; /* its end may have been missed */
+	bool is_walked;	  /* no probe told of it */
 	bool is_gauge;	  /* its amount is absolute: true also if something was missed */
 };
 
@@ -153,6 +156,7 @@ struct ledger {
 	uint64_t now_ns;
 	uint64_t first_ns; /* of the first event */
 	unsigned at;	   /* index of the current bucket */
+	unsigned unput;	   /* complete buckets that ledger_put() has not seen */
 	unsigned complete; /* how many complete buckets there are, at most all but one */
 	uint64_t events, lost;
 	size_t pending_at;
@@ -208,6 +212,10 @@ void hold_set(struct ledger *ledger, struct resource *resource, struct task *tas
 void hold_forget(struct ledger *ledger, struct task *task, uint64_t now_ns);
 void hold_account(struct ledger *ledger, const struct hold_key *key, struct hold *hold,
 		  uint64_t now_ns);
+
+/* walked.c: whether an event of the walk is news; it gets the object that it is about. */
+bool walked_counts(const struct ledger *ledger, const struct resource *resource,
+		   struct task *task, struct abi_resource *record);
 
 #define RARE_NS 1000000000ull
 /* Nobody has had to do with it for a while: it is new here, or seldom wanted. */

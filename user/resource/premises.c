@@ -8,7 +8,8 @@
 #include "resource/trend.h"
 #include "resource/view.h"
 
-#define LASTS	      3	   /* buckets of the window in which there is loss */
+#define LASTS	      3	   /* buckets after which a state is settled */
+#define LASTS_SHARE   0.59 /* of the watched time, in which there is loss */
 #define LOSS_PER_S    0.05 /* seconds of waiting in a second, all tasks together */
 #define WATCHED_LEAST 0.03 /* seconds of a bucket */
 #define PIECES_LEAST  20   /* that somebody keeps, or that a log has grown by */
@@ -33,30 +34,50 @@ static bool has_loss(const struct resource *resource, unsigned at)
 
 	if (sums->refusals)
 		return true;
+	if ((double)sums->walked_s >= LOSS_PER_S)
+		return true;
 	return on_s > 0 && (double)sums->wait_s >= LOSS_PER_S * (on_s < 1 ? on_s : 1);
+}
+
+/* What the walk saw needs no probe: all of the time counts. */
+static double seen_for(const struct resource *resource, unsigned at)
+{
+	if ((double)resource->past[at].walked_s >= LOSS_PER_S)
+		return 1;
+	if (resource->past[at].refusals && (double)resource->on_s[at] < WATCHED_LEAST)
+		return WATCHED_LEAST;
+	return (double)resource->on_s[at];
 }
 
 /* Time with loss, back from now, is since when. */
 bool trend_lasts(struct view *view)
 {
 	const struct ledger *ledger = view->ledger;
+	double with_s = 0, watched_s = 0;
 	unsigned with = 0, watched = 0, back = 1;
 
 	for (unsigned i = 1; i <= view->window; i++) {
 		unsigned at = bucket_back(ledger, i);
 
-		with += has_loss(view->resource, at);
-		watched += (double)view->resource->on_s[at] >= WATCHED_LEAST;
+		bool is_lost = has_loss(view->resource, at);
+		double on_s = seen_for(view->resource, at);
+
+		if (on_s < WATCHED_LEAST)
+			continue;
+		with += is_lost;
+		watched++;
+		with_s += is_lost ? on_s : 0;
+		watched_s += on_s;
 	}
 	for (; back <= ledger->complete; back++) {
 		unsigned at = bucket_back(ledger, back);
 
-		if ((double)view->resource->on_s[at] >= WATCHED_LEAST &&
+		if (seen_for(view->resource, at) >= WATCHED_LEAST &&
 		    !has_loss(view->resource, at))
 			break;
 	}
 	view->since_ns = ledger->bucket_ns - (back - 1) * LEDGER_BUCKET_NS;
-	return with >= (watched < LASTS && watched ? watched : LASTS);
+	return with >= (watched < 2 ? 1 : 2) && with_s >= LASTS_SHARE * watched_s;
 }
 
 bool trend_full(struct view *view)

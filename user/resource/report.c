@@ -1,29 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The last complete bucket as facts; what did not happen is no row. */
+/* Complete buckets as facts; what did not happen is no row. */
 #include "resource/ledger_impl.h"
 
 #define SECOND 1e9
 
-void ledger_put(const struct ledger *ledger, uint64_t run_id, int64_t realtime_offset_ns,
-		struct sink *sink)
+/* The bucket @back before the current one. */
+static void put_bucket(const struct ledger *ledger, const struct ledger_run *run,
+		       unsigned back)
 {
-	uint64_t begin_ns =
-		ledger->bucket_ns - LEDGER_BUCKET_NS + (uint64_t)realtime_offset_ns;
-	unsigned at = bucket_back(ledger, 1);
+	unsigned at = bucket_back(ledger, back);
+	uint64_t begin_ns = ledger->bucket_ns - back * LEDGER_BUCKET_NS +
+			    (uint64_t)run->realtime_offset_ns;
+
 	struct resource **each;
 	size_t pos = 0;
 
-	while (ledger->complete && (each = map_next(ledger->resources, &pos, NULL))) {
+	while ((each = map_next(ledger->resources, &pos, NULL))) {
 		const struct resource *resource = *each;
 		const struct sums *sums = &resource->past[at];
 		struct fact fact = { .kind = FACT_RESOURCE_BUCKET };
 
 		fact.resource_bucket = (struct fact_resource_bucket){
-			.run_id = run_id,
+			.run_id = run->run_id,
 			.bucket_ns = begin_ns - begin_ns % LEDGER_BUCKET_NS,
 			.resource_id = resource->info.resource_id,
 			.pid = resource->app,
-			.wait_ns = (uint64_t)((double)sums->wait_s * SECOND),
+			.wait_ns = (uint64_t)((double)(sums->wait_s + sums->walked_s) *
+					      SECOND),
 			.hold_ns = (uint64_t)((double)sums->hold_s * SECOND),
 			.waits = sums->waits,
 			.acquires = sums->acquires,
@@ -34,6 +37,12 @@ void ledger_put(const struct ledger *ledger, uint64_t run_id, int64_t realtime_o
 			.holders = resource->holders_now,
 			.on_ns = (uint64_t)((double)resource->on_s[at] * SECOND),
 		};
-		sink_put(sink, &fact);
+		sink_put(run->sink, &fact);
 	}
+}
+
+void ledger_put(struct ledger *ledger, const struct ledger_run *run)
+{
+	for (; ledger->unput; ledger->unput--)
+		put_bucket(ledger, run, ledger->unput);
 }

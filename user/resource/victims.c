@@ -83,11 +83,15 @@ static void waiting_on(struct view *view, const struct resource *resource)
 			const struct sums *sums =
 				&cell->past[bucket_back(view->ledger, i)];
 
-			one.value += (double)sums->wait_s * scale;
+			one.value +=
+				(double)sums->wait_s * scale + (double)sums->walked_s;
 			one.count += sums->waits;
 		}
 		if (one.value <= 0)
 			continue;
+		/* What was seen in windows stands for more than there is time. */
+		if (one.value > view->window)
+			one.value = view->window;
 		one.share = share_of(view, cell, one.value);
 		suspects_add(&view->victims, &one);
 	}

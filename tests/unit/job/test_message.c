@@ -52,6 +52,25 @@ static const struct resolve_target targets[] = {
 static const struct resolve_failure failures[] = { { 0, "there is no function g" } };
 static const struct resolve_reply probes = { true, targets, 1, failures, 1 };
 
+static const struct job_records records = {
+	.data = "\x4\0\0\0abcd",
+	.bytes = 8,
+	.done = 100,
+	.total = 200,
+	.samples = 1,
+	.foreign = 2,
+	.lost = 3,
+	.late = 4,
+	.start_ns = 5,
+	.realtime_offset_ns = -6,
+	.host = "h",
+	.kernel = "6.1",
+	.arch = "x86_64",
+	.version = "6.1.1",
+	.events = "cycles",
+	.damage = "",
+};
+
 static struct job_reply sample(enum job_kind kind)
 {
 	static const struct job_symbol symbols[] = {
@@ -106,6 +125,9 @@ static struct job_reply sample(enum job_kind kind)
 	case JOB_PROBES:
 		reply.probes = probes;
 		break;
+	case JOB_RECORDS:
+		reply.records = records;
+		break;
 	}
 	return reply;
 }
@@ -116,7 +138,7 @@ static void every_reply_is_the_same_after_a_round_trip(void **state)
 	CLEANUP(arena_free) struct arena *arena = arena_new();
 
 	(void)state;
-	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_PROBES; kind++) {
+	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_RECORDS; kind++) {
 		CLEANUP(str_fini) struct str first = { 0 }, second = { 0 };
 		struct job_reply reply = sample(kind), back = { 0 };
 
@@ -158,7 +180,7 @@ static void a_shortened_or_lengthened_reply_is_refused(void **state)
 	CLEANUP(arena_free) struct arena *arena = arena_new();
 
 	(void)state;
-	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_PROBES; kind++) {
+	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_RECORDS; kind++) {
 		CLEANUP(str_fini) struct str bytes = { 0 };
 		struct job_reply reply = sample(kind), back = { 0 };
 

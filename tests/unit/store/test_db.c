@@ -47,7 +47,7 @@ static void the_names_of_numbers_are_those_of_the_program(void **state)
 	assert_text(place->path,
 		    "SELECT group_concat(name) FROM (SELECT name FROM source "
 		    "WHERE skid = 1)",
-		    "clock");
+		    "clock,cycles");
 	assert_text(place->path, "SELECT name FROM loss_kind WHERE kind = 4", "access");
 	assert_text(place->path, "SELECT name FROM loss_reason WHERE reason = 13",
 		    "crash");
