@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * Everything that turns foreign bytes into events. The first byte of an input chooses:
- * 'e' one record of a ring, 's' a recorded stream, 'p' one record of perf's side-band.
+ * 'e' one record of a ring, 's' a recorded stream, 'p' one record of perf's side-band, 'd'
+ * a whole perf.data.
  */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "core/cleanup.h"
 #include "core/mem.h"
 #include "event/event.h"
 #include "event/memsrc.h"
 #include "event/stream.h"
+#include "perfdata/perfdata.h"
 #include "probe/sideband.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -78,6 +82,41 @@ static void fuzz_sideband(const uint8_t *data, size_t size)
 	err_free(err);
 }
 
+static void ignore_begin(void *ctx, const struct perfdata_meta *meta)
+{
+	(void)ctx;
+	(void)meta;
+}
+
+/* What a file becomes must be records that replay accepts. */
+static void check_record(void *ctx, const void *data, size_t bytes)
+{
+	struct event event;
+	struct err *err = event_decode(data, bytes, &event);
+
+	(void)ctx;
+	if (err && !strstr(err->text, "wraps"))
+		abort();
+	err_free(err);
+}
+
+static struct err *no_step(void *ctx, const struct perfdata_stats *stats)
+{
+	(void)ctx;
+	(void)stats;
+	return NULL;
+}
+
+static void fuzz_perfdata(const uint8_t *data, size_t size)
+{
+	static const struct perfdata_ops ops = { ignore_begin, check_record, no_step };
+	struct perfdata_stats stats;
+	CLEANUP(close) int fd = memfd_create("perf.data", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, data, size) == (ssize_t)size)
+		err_free(perfdata_read(fd, &ops, NULL, &stats));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
@@ -91,6 +130,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		break;
 	case 'p':
 		fuzz_sideband(data + 1, size - 1);
+		break;
+	case 'd':
+		fuzz_perfdata(data + 1, size - 1);
 		break;
 	}
 	return 0;

@@ -159,7 +159,7 @@ static void stack_loss(void *ctx, uint64_t time_ns, uint64_t lost)
 struct missing {
 	struct build_id build_id;
 	char *path;
-	bool is_named; /* a file at all, not "//anon" */
+	enum module_kind kind; /* 0: no file at all, "//anon" */
 };
 
 static void missing_free(struct map *all)
@@ -172,6 +172,13 @@ static void missing_free(struct map *all)
 	map_free(all);
 }
 
+static enum module_kind kind_of_path(const char *path)
+{
+	if (!strcmp(path, "[vdso]"))
+		return MODULE_VDSO;
+	return path[0] == '/' && path[1] != '/' ? MODULE_FILE : 0;
+}
+
 static void missing_note(struct replay *replay, const struct live_file *file)
 {
 	bool is_new;
@@ -179,7 +186,7 @@ static void missing_note(struct replay *replay, const struct live_file *file)
 
 	if (is_new)
 		*missing = (struct missing){ file->build_id, mem_strdup(file->path),
-					     file->path[0] == '/' };
+					     kind_of_path(file->path) };
 }
 
 /* As a module whose addresses are file offsets: nothing more is known of it. */
@@ -192,10 +199,11 @@ static void missing_feed(struct replay *replay, uint64_t key)
 	event.module = (struct abi_module){
 		.head = { .kind = ABI_MODULE, .time_ns = replay->now_ns },
 		.key = key,
-		.kind = ABI_MODULE_FILE,
+		.kind = missing && missing->kind == MODULE_VDSO ? ABI_MODULE_VDSO
+								: ABI_MODULE_FILE,
 		.path_bytes = (uint32_t)strlen(event.path) + 1,
 	};
-	if (missing && missing->is_named) {
+	if (missing && missing->kind) {
 		uint64_t id = module_id_of(&missing->build_id);
 
 		event.module.module_id = id ? id : hash_text(missing->path, MISSING_SEED);
@@ -205,7 +213,7 @@ static void missing_feed(struct replay *replay, uint64_t key)
 		event.segments[0].file_bytes = INT64_MAX;
 		fact.module = (struct fact_module){ .module_id = event.module.module_id,
 						    .build_id = missing->build_id,
-						    .kind = MODULE_FILE,
+						    .kind = missing->kind,
 						    .path = missing->path,
 						    .debug = "" };
 		sink_put(&replay->tap, &fact);
