@@ -269,7 +269,8 @@ static void take_sample_time(struct perfdata *perf, struct bytes *in)
 		return;
 	perf->first_ns = first_ns;
 	if (!perf->has_clock)
-		perf->meta.realtime_offset_ns = perf->mtime_ns - (int64_t)last_ns;
+		perf->meta.realtime_offset_ns =
+			(int64_t)((uint64_t)perf->mtime_ns - last_ns);
 }
 
 static void take_word(char *room, size_t bytes, struct bytes *in)

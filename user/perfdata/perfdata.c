@@ -139,7 +139,7 @@ static void begin(struct perfdata *perf)
 	perf->meta.start_ns = perf->first_ns;
 	if (!perf->has_clock && !perf->meta.realtime_offset_ns && perf->seen_max_ns)
 		perf->meta.realtime_offset_ns =
-			perf->mtime_ns - (int64_t)perf->seen_max_ns;
+			(int64_t)((uint64_t)perf->mtime_ns - perf->seen_max_ns);
 	perf->ops->begin(perf->ctx, &perf->meta);
 }
 
@@ -188,7 +188,13 @@ static void deliver(void *ctx, const void *data, size_t bytes)
 void put_out(struct perfdata *perf)
 {
 	struct abi_head head;
+	struct event event;
 
+	if (perf->nonsense)
+		return;
+	perf->nonsense = event_decode(perf->out.data, perf->out.length, &event);
+	if (perf->nonsense)
+		return;
 	memcpy(&head, perf->out.data, sizeof(head));
 	if (head.time_ns > perf->seen_max_ns)
 		perf->seen_max_ns = head.time_ns;
@@ -228,8 +234,8 @@ static struct err *take_attr(struct perfdata *perf, struct bytes body)
 
 static struct err *take_packed(struct reading *reading, struct bytes body);
 
-static struct err *take_record(struct reading *reading, const struct record_head *head,
-			       struct bytes body)
+static struct err *take_one(struct reading *reading, const struct record_head *head,
+			    struct bytes body)
 {
 	struct perfdata *perf = reading->perf;
 
@@ -264,6 +270,14 @@ static struct err *take_record(struct reading *reading, const struct record_head
 		side_take(perf, head, body);
 		return NULL;
 	}
+}
+
+static struct err *take_record(struct reading *reading, const struct record_head *head,
+			       struct bytes body)
+{
+	struct err *err = take_one(reading, head, body);
+
+	return err ? err : take(reading->perf->nonsense);
 }
 
 /* Whole records at the head of @reading->pending. */
@@ -495,6 +509,7 @@ static void perfdata_fini(struct perfdata *perf)
 	vec_fini(&perf->attrs);
 	str_fini(&perf->out);
 	str_fini(&perf->given);
+	err_free(perf->nonsense);
 }
 
 struct err *perfdata_read(int fd, const struct perfdata_ops *ops, void *ctx,

@@ -8,6 +8,7 @@
 #include "core/map.h"
 #include "core/str.h"
 #include "core/vec.h"
+#include "event/event.h"
 #include "event/merge.h"
 #include "model/ids.h"
 #include "perfdata/perfdata.h"
@@ -131,8 +132,9 @@ struct perfdata {
 	struct merge *merge;
 	uint64_t round_max_ns, seen_max_ns, first_ns;
 	int64_t mtime_ns;
-	struct str out;	  /* one record under construction */
-	struct str given; /* one on its way out */
+	struct str out;	      /* one record under construction */
+	struct str given;     /* one on its way out */
+	struct err *nonsense; /* why @out is no record */
 };
 
 /* Of attr.c: what an event is. */
@@ -153,7 +155,7 @@ void side_take(struct perfdata *perf, const struct record_head *head, struct byt
 struct err *sample_take(struct perfdata *perf, const struct record_head *head,
 			struct bytes body);
 
-/* Of perfdata.c: hand on what is in @perf->out. */
+/* Of perfdata.c: hand on what is in @perf->out, or say in @perf->nonsense why not. */
 void put_out(struct perfdata *perf);
 
 #endif

@@ -380,6 +380,26 @@ static void a_cut_file_gives_what_was_before(void **state)
 	}
 }
 
+/* What replay would refuse is not handed on; what came before is. */
+static void a_mapping_that_wraps_is_damage(void **state)
+{
+	CLEANUP(str_fini) struct str records = { 0 }, file = { 0 };
+
+	(void)state;
+	put_memory(&records, USER, 500);
+	size_t at = records.length;
+
+	put_mmap2(&records, 1000, "/opt/app");
+	memset(records.data + at + 16, 0xff, 8); /* its address */
+	put_memory(&records, USER, 2000);
+	make_file(&file, MEMORY, &records);
+	CLEANUP(result_fini) struct result result = read_bytes(&file);
+
+	assert_int_equal(result.code, ERR_FORMAT);
+	assert_non_null(strstr(result.error, "wraps"));
+	assert_int_equal(result.events.count, 1);
+}
+
 static void what_cannot_be_read_says_why(void **state)
 {
 	static const struct {
@@ -414,6 +434,7 @@ int main(void)
 		cmocka_unit_test(a_fork_begins_another_owner_of_a_pid),
 		cmocka_unit_test(guests_are_counted_and_left_out),
 		cmocka_unit_test(a_cut_file_gives_what_was_before),
+		cmocka_unit_test(a_mapping_that_wraps_is_damage),
 		cmocka_unit_test(what_cannot_be_read_says_why),
 	};
 
