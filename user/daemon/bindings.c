@@ -348,8 +348,10 @@ static bool use_reply(struct bindings *bindings, struct candidate *candidate,
 				     &candidate->request, &reply->probes, &plan);
 
 	if (!err && *plan->refusal) {
-		log_debug("spec %s on %s: %s", candidate->spec->name, candidate->path,
-			  plan->refusal);
+		log_put(plan->is_meant ? LOG_WARNING : LOG_DEBUG,
+			"spec %s, variant %s on %s: %s, leaving it out",
+			candidate->spec->name, plan->variant->name, candidate->path,
+			plan->refusal);
 		return false;
 	}
 	if (!err && !modules_fds(bindings->config.modules, candidate->module_id, &fd,

@@ -305,6 +305,15 @@ static void put_methods(struct probes *probes, const struct plan *plan)
 	}
 }
 
+/* Else a begin without its end makes no request, and nobody knows why. */
+static void tell_missing(const struct plan *plan)
+{
+	for (size_t i = 0; i < plan->probe_count; i++)
+		if (*plan->probes[i].reason)
+			log_notice("probe %s %s: %s, leaving it out", plan->spec->name,
+				   plan->probes[i].spec->id, plan->probes[i].reason);
+}
+
 struct err *probes_add(struct probes *probes, uint64_t module_id, int file_fd,
 		       const struct plan *plan)
 {
@@ -312,6 +321,7 @@ struct err *probes_add(struct probes *probes, uint64_t module_id, int file_fd,
 		return err_new(ERR_LIMIT, "more than %d sets of probes",
 			       PROBES_MAX_FILES);
 	put_methods(probes, plan);
+	tell_missing(plan);
 	diagnosis_declare(probes->config.diagnosis, plan);
 	for (size_t i = 0; i < plan->point_count; i++) {
 		bool is_first = true;

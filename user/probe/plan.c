@@ -475,6 +475,7 @@ static void judge(struct builder *build)
 			return;
 		}
 	}
+	plan->is_meant = true;
 	for (size_t i = 0; i < variant->probe_count; i++) {
 		const struct spec_probe *probe = &variant->probes[i];
 
@@ -525,6 +526,7 @@ struct err *plan_build(const struct spec *spec, const struct spec_variant *varia
 	plan->spec = spec;
 	plan->variant = variant;
 	plan->refusal = "";
+	plan->is_meant = false;
 	plan->probe_count = variant->probe_count;
 	build.plan = plan;
 	build.probes =

@@ -58,6 +58,7 @@ struct plan {
 	const struct plan_point *points; /* by probe */
 	size_t point_count;
 	const char *refusal; /* why this variant does not do; "" it does */
+	bool is_meant;	     /* its needs are there: it is about such a file */
 	struct arena *arena;
 };
 
