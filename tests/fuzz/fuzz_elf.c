@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Any bytes as an ELF file: everything that bin/elf, frame and symbol read of it. */
+/* Any bytes as an ELF file: everything that bin/elf, frame, symbol and discovery read. */
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include "bin/frame.h"
 #include "bin/symbol.h"
 #include "core/file.h"
+#include "discover/discover.h"
 
 #define MAX_BYTES (1 << 20)
 
@@ -92,6 +93,19 @@ static void read_names(const struct elf_file *file, uint64_t entry)
 		symbols_at(symbols, all[i].va + all[i].bytes / 2);
 }
 
+static void take_candidate(void *ctx, const struct event_candidate *candidate)
+{
+	(void)ctx;
+	touched ^= (uint8_t)strlen(candidate->resource);
+}
+
+static void look_for_resources(const struct elf_file *file, struct frame_table *table)
+{
+	static const struct discover_ops ops = { take_candidate, NULL };
+
+	err_free(discover_run(&(struct discover_files){ file, NULL, table }, &ops, NULL));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	CLEANUP(elf_close) struct elf_file *file = NULL;
@@ -120,6 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		unwind(file, table, elf_entry(file));
 	}
 	read_names(file, elf_entry(file));
+	look_for_resources(file, table);
 	read_sections(file);
 	return 0;
 }

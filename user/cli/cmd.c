@@ -8,12 +8,12 @@
 #include "core/str.h"
 
 static const struct cmd *const table[] = {
-	&cmd_doctor,   &cmd_attach,  &cmd_stop,	   &cmd_run,	  &cmd_record,
-	&cmd_replay,   &cmd_import,  &cmd_status,  &cmd_diagnose, &cmd_resources,
-	&cmd_resource, &cmd_cost,    &cmd_trace,   &cmd_types,	  &cmd_layout,
-	&cmd_annotate, &cmd_stacks,  &cmd_analyze, &cmd_spec,	  &cmd_sql,
-	&cmd_schema,   &cmd_version, &cmd_help,	   &cmd_man,	  &cmd_completion,
-	NULL,
+	&cmd_doctor,	 &cmd_attach, &cmd_stop,    &cmd_run,	   &cmd_record,
+	&cmd_replay,	 &cmd_import, &cmd_status,  &cmd_diagnose, &cmd_resources,
+	&cmd_resource,	 &cmd_cost,   &cmd_trace,   &cmd_types,	   &cmd_layout,
+	&cmd_annotate,	 &cmd_stacks, &cmd_analyze, &cmd_discover, &cmd_spec,
+	&cmd_sql,	 &cmd_schema, &cmd_version, &cmd_help,	   &cmd_man,
+	&cmd_completion, NULL,
 };
 
 static const struct option_spec output_options[] = {

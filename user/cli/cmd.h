@@ -89,8 +89,9 @@ struct err *completion_print(FILE *file);
 
 /* Entries, one per file. */
 extern const struct cmd cmd_doctor, cmd_attach, cmd_stop, cmd_record, cmd_replay,
-	cmd_import, cmd_run, cmd_status, cmd_diagnose, cmd_resources, cmd_resource,
-	cmd_cost, cmd_trace, cmd_types, cmd_layout, cmd_annotate, cmd_stacks, cmd_analyze,
-	cmd_spec, cmd_sql, cmd_schema, cmd_version, cmd_help, cmd_completion, cmd_man;
+	cmd_import, cmd_discover, cmd_run, cmd_status, cmd_diagnose, cmd_resources,
+	cmd_resource, cmd_cost, cmd_trace, cmd_types, cmd_layout, cmd_annotate,
+	cmd_stacks, cmd_analyze, cmd_spec, cmd_sql, cmd_schema, cmd_version, cmd_help,
+	cmd_completion, cmd_man;
 
 #endif

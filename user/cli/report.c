@@ -108,9 +108,10 @@ static bool has_option(const struct options *options, const char *name)
 	return false;
 }
 
-static struct err *confidence_of(struct cli *cli, double *ret_confidence)
+struct err *report_confidence(struct cli *cli, const char *or_else,
+			      double *ret_confidence)
 {
-	const char *text = option_text(&cli->options, "min-confidence", "0");
+	const char *text = option_text(&cli->options, "min-confidence", or_else);
 	char *end;
 	double value = strtod(text, &end);
 
@@ -133,7 +134,7 @@ struct err *report_scope(struct cli *cli, struct report_scope *ret_scope)
 	if (run)
 		TRY(run_of(cli, run, &ret_scope->run_id));
 	if (has_option(&cli->options, "min-confidence"))
-		TRY(confidence_of(cli, &ret_scope->min_confidence));
+		TRY(report_confidence(cli, "0", &ret_scope->min_confidence));
 	return NULL;
 }
 

@@ -25,6 +25,9 @@ const char *report_db_path(const struct cli *cli);
 struct err *report_open(const char *path, struct db **ret_db);
 
 /* report_scope() - from a command's --since, --run and --min-confidence. */
+/* report_confidence() - of --min-confidence; @or_else: where it is not given. */
+struct err *report_confidence(struct cli *cli, const char *or_else,
+			      double *ret_confidence);
 struct err *report_scope(struct cli *cli, struct report_scope *ret_scope);
 
 /* report_table() - run a named report. */

@@ -203,7 +203,8 @@ static struct pending take_pending(struct job_client *client, struct pending *pe
 
 static bool may_stream(enum job_kind kind)
 {
-	return kind == JOB_SITES || kind == JOB_MODULE || kind == JOB_RECORDS;
+	return kind == JOB_SITES || kind == JOB_MODULE || kind == JOB_RECORDS ||
+	       kind == JOB_DISCOVER;
 }
 
 static struct err *check_reply(const struct pending *pending,
@@ -520,6 +521,16 @@ struct err *job_records(struct job_client *client, int fd, job_done_fn done, voi
 	struct request request = { .kind = JOB_RECORDS, .fds = { fd, -1, -1, -1 } };
 
 	TRY(check_room(client));
+	return start(client, &request, done, ctx);
+}
+
+struct err *job_discover(struct job_client *client, uint64_t module_id, job_done_fn done,
+			 void *ctx)
+{
+	struct request request = { .kind = JOB_DISCOVER, .fds = NO_FDS };
+
+	TRY(check_room(client));
+	message_put_vas(&request.payload, &(struct message_vas){ module_id, NULL, 0 });
 	return start(client, &request, done, ctx);
 }
 

@@ -20,6 +20,7 @@
 
 #include "core/cleanup.h"
 #include "core/err.h"
+#include "job/candidates.h"
 #include "job/resolve.h"
 #include "model/fact.h"
 
@@ -121,9 +122,10 @@ enum job_kind {
 	JOB_SITES,  /* answers for some addresses */
 	JOB_MODULE, /* answers for the whole .text; several replies, the last has !more */
 	JOB_DEBUG_FILE,
-	JOB_LISTING, /* a stretch of code as text with lines */
-	JOB_PROBES,  /* places of a spec file's probes */
-	JOB_RECORDS, /* a file of perf record; several replies */
+	JOB_LISTING,  /* a stretch of code as text with lines */
+	JOB_PROBES,   /* places of a spec file's probes */
+	JOB_RECORDS,  /* a file of perf record; several replies */
+	JOB_DISCOVER, /* resources of a module; several replies */
 };
 
 /**
@@ -167,6 +169,7 @@ struct job_reply {
 		} listing;
 		struct resolve_reply probes;
 		struct job_records records;
+		struct job_candidates candidates;
 		int fd; /* DEBUG_FILE: the callback takes it */
 	};
 };
@@ -280,6 +283,9 @@ struct err *job_probes(struct job_client *client, const struct resolve_request *
 		       job_done_fn done, void *ctx);
 /* job_records() - of a regular file @fd; see perfdata/perfdata.h. */
 struct err *job_records(struct job_client *client, int fd, job_done_fn done, void *ctx);
+/* job_discover() - the most certain first; see discover/discover.h. */
+struct err *job_discover(struct job_client *client, uint64_t module_id, job_done_fn done,
+			 void *ctx);
 /* job_debug_file() - ask the debuginfod servers of @urls; JOB_FETCH only. */
 struct err *job_debug_file(struct job_client *client, const char *urls,
 			   const struct build_id *id, job_done_fn done, void *ctx);

@@ -535,6 +535,9 @@ void message_put_reply(struct str *out, const struct job_reply *reply)
 	case JOB_RECORDS:
 		put_records(out, &reply->records);
 		break;
+	case JOB_DISCOVER:
+		candidates_put(out, &reply->candidates);
+		break;
 	case JOB_DEBUG_FILE:
 		break;
 	}
@@ -565,6 +568,9 @@ struct err *message_read_reply(struct wire *in, struct arena *arena, enum job_ki
 		return resolve_read_reply(in, arena, &ret_reply->probes);
 	case JOB_RECORDS:
 		read_records(in, &ret_reply->records);
+		break;
+	case JOB_DISCOVER:
+		candidates_read(in, arena, &ret_reply->candidates);
 		break;
 	case JOB_DEBUG_FILE:
 		break;

@@ -21,6 +21,7 @@
 #include "worker/fetch.h"
 #include "worker/listing.h"
 #include "worker/probes.h"
+#include "worker/candidates.h"
 #include "worker/records.h"
 #include "worker/sandbox.h"
 #include "worker/table.h"
@@ -332,6 +333,23 @@ static struct err *do_records(struct server *server,
 	return records_send(server->channel, message->job, message->fds[0]);
 }
 
+static struct err *do_discover(struct server *server,
+			       const struct channel_message *message, struct wire *in)
+{
+	struct message_vas vas;
+	struct module_elf elf;
+
+	TRY(message_read_vas(in, server->arena, &vas));
+	struct module *module = table_find(server->table, vas.module_id);
+
+	if (!module)
+		return unknown_module(vas.module_id);
+	TRY(module_elf(module, &elf));
+	struct discover_files files = { elf.main, elf.debug, module_frames(module) };
+
+	return candidates_send(server->channel, message->job, &files);
+}
+
 static struct err *do_debug_file(struct server *server,
 				 const struct channel_message *message, struct wire *in)
 {
@@ -362,6 +380,7 @@ static const struct {
 	[JOB_LISTING] = { do_listing, false },
 	[JOB_PROBES] = { do_probes, false },
 	[JOB_RECORDS] = { do_records, false },
+	[JOB_DISCOVER] = { do_discover, false },
 };
 
 static struct err *do_open(struct server *server, struct channel_message *message,

@@ -71,6 +71,25 @@ static const struct job_records records = {
 	.damage = "",
 };
 
+static const struct event_candidate candidates[] = {
+	{ .event = CANDIDATE_WAIT,
+	  .va = 1,
+	  .bytes = 2,
+	  .symbol = "_Z1fi",
+	  .function = "f(int)",
+	  .resource = "f",
+	  .object = CANDIDATE_RESULT,
+	  .is_verified = true,
+	  .confidence = .5,
+	  .evidence = { "a", "b" },
+	  .evidence_count = 2 },
+	{ .event = CANDIDATE_RELEASE,
+	  .symbol = "",
+	  .function = "",
+	  .resource = "",
+	  .object = 5 },
+};
+
 static struct job_reply sample(enum job_kind kind)
 {
 	static const struct job_symbol symbols[] = {
@@ -128,6 +147,9 @@ static struct job_reply sample(enum job_kind kind)
 	case JOB_RECORDS:
 		reply.records = records;
 		break;
+	case JOB_DISCOVER:
+		reply.candidates = (struct job_candidates){ candidates, 2, 3, 4 };
+		break;
 	}
 	return reply;
 }
@@ -138,7 +160,7 @@ static void every_reply_is_the_same_after_a_round_trip(void **state)
 	CLEANUP(arena_free) struct arena *arena = arena_new();
 
 	(void)state;
-	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_RECORDS; kind++) {
+	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_DISCOVER; kind++) {
 		CLEANUP(str_fini) struct str first = { 0 }, second = { 0 };
 		struct job_reply reply = sample(kind), back = { 0 };
 
@@ -180,7 +202,7 @@ static void a_shortened_or_lengthened_reply_is_refused(void **state)
 	CLEANUP(arena_free) struct arena *arena = arena_new();
 
 	(void)state;
-	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_RECORDS; kind++) {
+	for (enum job_kind kind = JOB_IDENTIFY; kind <= JOB_DISCOVER; kind++) {
 		CLEANUP(str_fini) struct str bytes = { 0 };
 		struct job_reply reply = sample(kind), back = { 0 };
 
