@@ -278,6 +278,9 @@ enum abi_verb {
 	ABI_LEVEL,    /* a gauge */
 	ABI_COST_ADD, /* @amount of the thing @name, charged to the current request */
 	ABI_REFUSE,   /* an attempt to acquire that got nothing */
+	/* Streams that share a connection, as in HTTP/2. */
+	ABI_STREAM_CALL, /* the current request makes the call @key */
+	ABI_STREAM_OPEN, /* call @key, of either side, is stream @amount of socket @object */
 	ABI_VERBS,
 };
 
@@ -295,6 +298,9 @@ enum abi_probe_flags {
 	ABI_PROBE_SAVE = 32,  /* the begin of a pair whose event is told at the return: it
 			      * only keeps what is known at the entry; @verb is the end's */
 	ABI_PROBE_SUM = 64,   /* USE, COST_ADD: added up in the map `sums`, no record */
+	ABI_PROBE_STREAMS =
+		128,	       /* requests that begin here come in streams: STREAM_OPEN */
+	ABI_PROBE_ASIDE = 256, /* REQUEST_BEGIN: the thread goes on with what it served */
 };
 
 enum abi_mode { ABI_MODE_NONE, ABI_SHARED, ABI_EXCLUSIVE };
@@ -409,14 +415,16 @@ struct abi_resource {
 ABI_CHECK(abi_resource, 48 + 64);
 
 enum abi_side { ABI_SENT = 1, ABI_RECEIVED };
-enum abi_family { ABI_TCP = 1, ABI_UNIX };
+enum abi_family { ABI_TCP = 1, ABI_UNIX, ABI_STREAM, ABI_BEFORE_STREAM };
 
 /*
  * Bytes from a client to a server, as one side sees them. SENT: for request @span_id.
  * RECEIVED: request @span_id began with these, as the @ordinal-th of them (from 0). A
  * connection is known by its two streams; no address, so it is the same on both sides of
  * a NAT. @source, @target: of the sender's and of the other stream; TCP: the number of
- * its first byte, UNIX: the socket's cookie.
+ * its first byte, UNIX: the socket's cookie. STREAM: as TCP, but @begin is the number of
+ * one of the streams that share the connection. BEFORE_STREAM: bytes as TCP, all since
+ * the stream before was opened, the rest of which may come first.
  */
 struct abi_message {
 	struct abi_head head;

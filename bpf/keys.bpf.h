@@ -12,7 +12,14 @@
 #define MAX_KEYS      131072
 #define MAX_PROCESSES 32768
 
-enum space { SPACE_REQUEST = 1, SPACE_WORK, SPACE_CLIENT, SPACE_BATCH, SPACE_WAIT };
+enum space {
+	SPACE_REQUEST = 1,
+	SPACE_WORK,
+	SPACE_CLIENT,
+	SPACE_BATCH,
+	SPACE_WAIT,
+	SPACE_STREAM
+};
 
 struct name_key {
 	__u64 key;

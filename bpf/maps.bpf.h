@@ -127,4 +127,23 @@ SHARED struct {
 	__type(value, struct received);
 } received SEC(".maps");
 
+enum role { ROLE_UNKNOWN, ROLE_ACTIVE, ROLE_PASSIVE };
+
+/* A TCP socket for those who know it by its descriptor only. */
+struct tcp_end {
+	__u64 source, target; /* of the stream from here, of the one to here */
+	__u64 read;	      /* passive: bytes received until now */
+	__u64 opened;	      /* ... until the last stream was opened */
+	__u32 role;
+	__u32 has_streams; /* one thread may send what another asked for */
+};
+
+/* By the address of the struct sock; written as soon as the streams are known. */
+SHARED struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, __u64);
+	__type(value, struct tcp_end);
+} tcp_ends SEC(".maps");
+
 #endif

@@ -15,8 +15,6 @@
 #define RCV_SHUTDOWN_FLAG 1
 #define PROTOCOL_TCP	  6
 
-enum role { ROLE_UNKNOWN, ROLE_ACTIVE, ROLE_PASSIVE };
-
 struct connection {
 	__u64 source, target; /* of the stream from here, of the one to here */
 	__u64 passed;	      /* AF_UNIX: bytes of the client's stream */
@@ -60,6 +58,31 @@ static __always_inline bool tcp_learn(struct connection *connection,
 	connection->source = first;
 	connection->target = (__u32)(tcp->rcv_nxt - (__u32)tcp->bytes_received);
 	connection->role = first == counted ? ROLE_PASSIVE : ROLE_ACTIVE;
+	return true;
+}
+
+static __always_inline struct tcp_end *tcp_end_of(__u64 sk)
+{
+	return bpf_map_lookup_elem(&tcp_ends, &sk);
+}
+
+/* Memory of sockets is used again: what stood there before goes with the first look. */
+static __always_inline bool tcp_known(struct connection *connection, struct sock *sk,
+				      const struct tcp_sock *tcp)
+{
+	__u64 at = (__u64)sk;
+
+	if (connection->role)
+		return true;
+	if (!tcp_learn(connection, tcp)) {
+		bpf_map_delete_elem(&tcp_ends, &at);
+		return false;
+	}
+	struct tcp_end end = { .source = connection->source,
+			       .target = connection->target,
+			       .role = connection->role };
+
+	bpf_map_update_elem(&tcp_ends, &at, &end, BPF_ANY);
 	return true;
 }
 
@@ -153,25 +176,40 @@ static __always_inline void keep_received(const struct connection *connection, _
 	last->family = family;
 }
 
+/*
+ * Bytes before the one numbered @seq of a stream that begins at @first; @about: less than
+ * 2 GiB away. Packets come in while we look, so only @seq, which moves under the lock of
+ * who is calling, tells the place.
+ */
+static __always_inline __u64 position(__u32 seq, __u64 first, __u64 about)
+{
+	return about + (__s64)(__s32)(seq - (__u32)first - (__u32)about);
+}
+
 static __always_inline void tcp_sent(struct sock *sk, struct connection *connection,
 				     __u64 bytes)
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 
-	if (!tcp || !tcp_learn(connection, tcp) || connection->role != ROLE_ACTIVE)
+	if (!tcp || !tcp_known(connection, sk, tcp) || connection->role != ROLE_ACTIVE)
+		return;
+	struct tcp_end *end = tcp_end_of((__u64)sk);
+
+	if (end && end->has_streams)
 		return;
 	tell_sent(connection,
-		  tcp->bytes_acked + (__u32)(tcp->write_seq - tcp->snd_una) - 1, bytes,
+		  position(tcp->write_seq, connection->source, tcp->bytes_acked), bytes,
 		  ABI_TCP);
 }
 
 /* A FIN counts as a byte, also as one that was read when all before it has been. */
-static __always_inline __u64 tcp_read(const struct sock *sk, const struct tcp_sock *tcp)
+static __always_inline __u64 tcp_read(const struct sock *sk, const struct tcp_sock *tcp,
+				      __u64 target)
 {
-	__u32 unread = tcp->rcv_nxt - tcp->copied_seq;
-	bool fin = !unread && sk->sk_shutdown & RCV_SHUTDOWN_FLAG;
+	__u32 copied = tcp->copied_seq;
+	bool fin = copied == tcp->rcv_nxt && sk->sk_shutdown & RCV_SHUTDOWN_FLAG;
 
-	return tcp->bytes_received - unread - fin;
+	return position(copied - fin, target, tcp->bytes_received);
 }
 
 static __always_inline void tcp_received(struct sock *sk, struct connection *connection,
@@ -179,10 +217,18 @@ static __always_inline void tcp_received(struct sock *sk, struct connection *con
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 
-	if (!tcp || !tcp_learn(connection, tcp))
+	if (!tcp || !tcp_known(connection, sk, tcp)) {
 		message_forget();
-	else if (connection->role == ROLE_PASSIVE)
-		keep_received(connection, tcp_read(sk, tcp), bytes, ABI_TCP);
+		return;
+	}
+	if (connection->role != ROLE_PASSIVE)
+		return;
+	__u64 read = tcp_read(sk, tcp, connection->target);
+	struct tcp_end *end = tcp_end_of((__u64)sk);
+
+	if (end)
+		end->read = read;
+	keep_received(connection, read, bytes, ABI_TCP);
 }
 
 static __always_inline void unix_sent(struct sock *sk, struct connection *connection,

@@ -57,6 +57,12 @@ static __always_inline void verb_request(struct task_state *state,
 	case ABI_TASK_DONE:
 		context_set(state, 0, 0);
 		break;
+	case ABI_STREAM_CALL:
+		stream_call(state, probe);
+		break;
+	case ABI_STREAM_OPEN:
+		stream_open(state, probe);
+		break;
 	}
 }
 
@@ -76,7 +82,7 @@ static __always_inline void verb_resource(struct task_state *state,
 static __always_inline void verb_run(struct task_state *state,
 				     const struct abi_probe *probe)
 {
-	if (probe->verb < ABI_WAIT_BEGIN)
+	if (probe->verb < ABI_WAIT_BEGIN || probe->verb >= ABI_STREAM_CALL)
 		verb_request(state, probe);
 	else
 		verb_resource(state, probe);
@@ -159,7 +165,8 @@ static __always_inline void count_gaps(const struct abi_probe *probe,
 
 	if (flags & UNREAD)
 		__sync_fetch_and_add(&count->unknown, 1);
-	if (probe->flags & (ABI_PROBE_SAVE | ABI_PROBE_SUM))
+	if (probe->flags & (ABI_PROBE_SAVE | ABI_PROBE_SUM) ||
+	    probe->verb >= ABI_STREAM_CALL)
 		has_record = false;
 	if (has_record)
 		return;

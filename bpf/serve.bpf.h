@@ -6,7 +6,7 @@
 
 #include "bpf/calls.bpf.h"
 #include "bpf/keys.bpf.h"
-#include "bpf/message.bpf.h"
+#include "bpf/stream.bpf.h"
 
 /* An end without a begin: counted, and told so that the loss stands in its bucket. */
 static __always_inline void no_begin(struct task_state *state)
@@ -56,7 +56,8 @@ __noinline int request_start(struct task_state *state, const struct abi_probe *p
 	struct hit *hit = &state->hit;
 	__u32 name_bytes = hit->name_bytes;
 
-	context_set(state, hit->span_id, hit->name_id);
+	if (!(probe->flags & ABI_PROBE_ASIDE))
+		context_set(state, hit->span_id, hit->name_id);
 	hit->name_bytes = name_bytes; /* the end of another request has none */
 	if (is_paired(probe))
 		call_span(state, hit->span_id);
@@ -86,7 +87,9 @@ __noinline int request_begin(struct task_state *state, const struct abi_probe *p
 	if (!request_open(state, probe, id) && !is_paired(probe))
 		key_put(state, probe, SPACE_REQUEST, id);
 	request_start(state, probe);
-	if (!hit->parent_id)
+	if (probe->flags & ABI_PROBE_STREAMS)
+		stream_take(state, probe, id);
+	else if (!hit->parent_id)
 		message_take(id);
 	return 0;
 }

@@ -13,5 +13,8 @@ $(FW)/grpc_shop: tests/frameworks/grpc_shop.cc $(FW)/shop.pb.cc
 	  -lgrpc++ -lgrpc -lgpr -lprotobuf -labsl_synchronization
 $(FW)/thrift_ledger: tests/frameworks/thrift_ledger.cc $(FW)/Ledger.cpp
 	$(call say,TEST) g++ -O1 -I$(FW) $^ $(FW)/ledger_types.cpp -o $@ -pthread -lthrift
-frameworks: $(FW)/grpc_shop $(FW)/thrift_ledger
+$(FW)/fleet: tests/fleet/fleet.cc tests/fleet/thrift.cc tests/fleet/fleet.hh $(FW)/shop.pb.cc
+	$(call say,TEST) g++ -std=c++17 -O1 -I$(FW) $(filter %.cc,$^) -o $@ -pthread \
+	  -lgrpc++ -lgrpc -lgpr -lprotobuf -labsl_synchronization -lthrift
+frameworks: $(FW)/grpc_shop $(FW)/thrift_ledger $(FW)/fleet
 .PHONY: frameworks

@@ -11,6 +11,7 @@
  * being sent, has no parent.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,8 +23,9 @@
 struct message {
 	uint64_t source, target; /* streams */
 	uint64_t begin, end;
-	uint64_t
-		realm; /* what the streams' numbers are unique in; 0 for TCP: the world */
+	uint64_t realm; /* what the numbers are unique in; 0, the world: bytes of TCP,
+			* 1: streams that share a TCP connection, by number */
+	bool has_rest;	/* received: it may begin with what another request sent */
 };
 
 /* message_id() - of the byte at which it begins; never 0, the same on all hosts. */
@@ -38,8 +40,9 @@ CLEANUP_DEFINE(join_free, struct join *)
 /* join_sent() - request @sender sent @message. The oldest are forgotten when it is full. */
 void join_sent(struct join *join, const struct message *message, uint64_t sender);
 
-/* join_sender() - who sent all the bytes of @message; 0: nobody known, or several. Ask
- * again later: a send may become known after the bytes were served. */
+/* join_sender() - who sent all the bytes of @message, or those behind the rest of what one
+ * other sent; 0: nobody known, or more of them. Ask again later: a send may become known
+ * after the bytes were served. */
 uint64_t join_sender(const struct join *join, const struct message *message);
 
 #endif

@@ -41,6 +41,10 @@ static const struct setting settings[] = {
 	  "access samples per second and CPU" },
 	{ "sampling", "tick_rate", SET_NUMBER, AT(tick_hz), "24", 0, 1000,
 	  "CPU ticks with stacks per second and CPU; 0 for none" },
+	{ "sampling", "spans", SET_NUMBER, AT(spans_hz), "200", 1, 100000,
+	  "requests kept one by one per second, about; all are counted" },
+	{ "sampling", "hash_names", SET_TEXT, AT(hash_names), "off", 0, 0,
+	  "on: of what requests are called store only the hash" },
 	{ "sampling", "ring", SET_SIZE, AT(ring_bytes), "8M", 64 * KIB, 512 * MIB,
 	  "ring buffer between kernel and daemon; a power of two" },
 	{ "sampling", "stack", SET_SIZE, AT(stack_bytes), "8K", 0, 16 * KIB,
@@ -244,6 +248,9 @@ struct err *config_check(const struct config *config)
 	if (strcmp(config->join, "on") && strcmp(config->join, "off"))
 		return err_new(ERR_INVALID, "join: '%s' is neither on nor off",
 			       config->join);
+	if (strcmp(config->hash_names, "on") && strcmp(config->hash_names, "off"))
+		return err_new(ERR_INVALID, "hash_names: '%s' is neither on nor off",
+			       config->hash_names);
 	if (config->ring_bytes & (config->ring_bytes - 1))
 		return err_new(ERR_INVALID, "ring: %llu is not a power of two",
 			       (unsigned long long)config->ring_bytes);

@@ -34,6 +34,8 @@ struct config {
 	char *specs;	     /* "on": spec files become uprobes; "off" */
 	uint64_t walk_hz;    /* walks over all threads; 0: none */
 	char *join;	     /* "on": follow requests over sockets; "off" */
+	uint64_t spans_hz;   /* requests that are kept one by one */
+	char *hash_names;    /* "on": store the hash of what they are called; "off" */
 	uint64_t budget_ppm; /* of the targets' CPU, for all hooks together */
 	char *fleet_key;     /* hosts with the same key have their windows together */
 	char *sources;	     /* "auto", or a comma list: ibs, pebs, clock, page-fault */

@@ -195,7 +195,7 @@ static uint32_t cost_of(const struct probes *probes, const struct probe *probe)
 
 static bool is_request(const struct plan_point *point)
 {
-	return point->abi.verb < ABI_WAIT_BEGIN;
+	return point->abi.verb < ABI_WAIT_BEGIN || point->abi.verb >= ABI_STREAM_CALL;
 }
 
 static bool belongs(const struct plan_point *point, const struct plan_point *other)
@@ -204,6 +204,12 @@ static bool belongs(const struct plan_point *point, const struct plan_point *oth
 		return is_request(point) && is_request(other);
 	return point->abi.resource_id == other->abi.resource_id &&
 	       (point->abi.resource_id || point->probe == other->probe);
+}
+
+/* Of no use: what it would tell, nobody asks for. */
+static bool is_idle(const struct probes *probes, const struct plan_point *point)
+{
+	return probes->config.no_streams && point->abi.verb >= ABI_STREAM_CALL;
 }
 
 static struct err *add_point(struct probes *probes, struct unit *unit, uint64_t module_id,
@@ -283,7 +289,8 @@ static struct err *add_unit(struct probes *probes, uint64_t module_id, int file_
 	}
 	unit->inode = fstat(unit->fd, &info) ? 0 : info.st_ino;
 	for (size_t i = first; i < plan->point_count; i++)
-		if (belongs(&plan->points[first], &plan->points[i]))
+		if (belongs(&plan->points[first], &plan->points[i]) &&
+		    !is_idle(probes, &plan->points[i]))
 			TRY(add_point(probes, unit, module_id, plan, &plan->points[i]));
 	attach(probes, unit);
 	return NULL;
@@ -324,10 +331,11 @@ struct err *probes_add(struct probes *probes, uint64_t module_id, int file_fd,
 	tell_missing(plan);
 	diagnosis_declare(probes->config.diagnosis, plan);
 	for (size_t i = 0; i < plan->point_count; i++) {
-		bool is_first = true;
+		bool is_first = !is_idle(probes, &plan->points[i]);
 
 		for (size_t j = 0; j < i; j++)
-			is_first &= !belongs(&plan->points[j], &plan->points[i]);
+			is_first &= is_idle(probes, &plan->points[j]) ||
+				    !belongs(&plan->points[j], &plan->points[i]);
 		if (is_first)
 			TRY(add_unit(probes, module_id, file_fd, plan, i));
 	}

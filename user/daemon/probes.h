@@ -31,6 +31,7 @@ struct probes_config {
 	uint64_t run_id;
 	double budget;		     /* share of the targets' CPU; 0: GOVERN_BUDGET */
 	uint64_t key;		     /* of the fleet's windows */
+	bool no_streams;	     /* nobody follows requests over sockets */
 	struct diagnosis *diagnosis; /* is told what there is and when it is on */
 };
 

@@ -303,8 +303,10 @@ static void build(struct replay *replay)
 						  .want_module = want_module };
 	struct live_config live = { .run_id = replay->run_id,
 				    .boot_id = hash_text(replay->meta.boot_id, 0),
-				    .realtime_offset_ns =
-					    replay->meta.realtime_offset_ns };
+				    .realtime_offset_ns = replay->meta.realtime_offset_ns,
+				    .hash_names = !strcmp(
+					    replay->options->config.hash_names, "on"),
+				    .spans_wanted = replay->options->config.spans_hz };
 	struct modules_config modules = {
 		.opener = &replay->opener,
 		.jobs = &replay->jobs,

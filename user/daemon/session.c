@@ -307,6 +307,8 @@ static void build_live(struct session *session)
 		.run_id = session->run_id,
 		.boot_id = hash_text(session->meta.boot_id, 0),
 		.realtime_offset_ns = session->meta.realtime_offset_ns,
+		.hash_names = !strcmp(session->config.config->hash_names, "on"),
+		.spans_wanted = session->config.config->spans_hz,
 	};
 	struct merge_config merge = { .window_ns = SESSION_WINDOW_NS,
 				      .max_records = SESSION_MAX_WAITING,
@@ -372,6 +374,7 @@ static void build_probes(struct session *session)
 					.key = hash_text(config->fleet_key, 0),
 					.sink = session->config.store,
 					.run_id = session->run_id,
+					.no_streams = !strcmp(config->join, "off"),
 					.diagnosis = session->diagnosis };
 
 	if (!wants_specs(session->config.config))

@@ -188,6 +188,8 @@ static struct err *check_message(struct event *event, const unsigned char *tail)
 	(void)tail;
 	if (message->side < ABI_SENT || message->side > ABI_RECEIVED)
 		return bad(event, "unknown side");
+	if (message->family < ABI_TCP || message->family > ABI_BEFORE_STREAM)
+		return bad(event, "unknown family");
 	if (message->begin >= message->end)
 		return bad(event, "message of no bytes");
 	return NULL;

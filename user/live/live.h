@@ -20,6 +20,7 @@
 #define LIVE_MAX_MODULES    16384
 #define LIVE_MAX_AGGREGATES 262144 /* open (bucket, process, module, va, ...) cells */
 #define LIVE_BUCKET_NS	    1000000000ull
+#define LIVE_SPANS	    200		  /* kept per bucket, about */
 #define LIVE_IDENTIFY_NS    5000000000ull /* how long samples wait for a module */
 #define LIVE_SETTLE_NS	    2000000000ull /* ... for a process or mapping to turn up */
 #define LIVE_GRACE_NS	    5000000000ull /* a process is kept after its exit */
@@ -87,6 +88,7 @@ struct live_config {
 	uint64_t run_id, boot_id;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	bool hash_names;	    /* of requests: store no text, only its hash */
+	uint64_t spans_wanted;	    /* kept per bucket, about; 0: LIVE_SPANS */
 };
 
 struct live *live_new(const struct live_config *config, struct sink *sink,

@@ -63,8 +63,8 @@ void sample_module_done(struct live *live, struct module *module);
 void sample_retry(struct live *live, uint64_t now_ns);
 
 /* span.c: requests, one by one and added up. */
-struct spans *spans_new(void);
-void spans_free(struct spans *spans); /* NULL is fine */
+struct spans *spans_new(uint64_t wanted); /* 0: LIVE_SPANS */
+void spans_free(struct spans *spans);	  /* NULL is fine */
 void span_feed(struct live *live, const struct event *event);
 void resource_feed(struct live *live, const struct event *event);
 void message_feed(struct live *live, const struct event *event);

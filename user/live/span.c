@@ -21,8 +21,8 @@
 #define OPEN_NS	     30000000000ull /* a request is remembered: this to twice of it */
 #define MAX_OPEN     131072
 #define MAX_DEPTH    64
+#define MAX_MESSAGES 2 /* with which a request began: its stream, its bytes */
 #define KEPT_BUCKETS 64
-#define SPANS_WANTED 200.0 /* per bucket */
 
 struct request_key {
 	uint64_t bucket_ns, process_id, method_id, kind;
@@ -37,8 +37,8 @@ struct late {
 
 struct open_span {
 	uint64_t parent_id, begin_ns;
-	struct message message;
-	bool has_message;
+	struct message messages[MAX_MESSAGES];
+	size_t message_count;
 };
 
 struct kept {
@@ -58,9 +58,10 @@ struct spans {
 	uint64_t bucket_ns; /* the one in which spans are counted */
 	uint64_t ended;	    /* in it */
 	double keep;	    /* the share of spans that is kept now */
+	double wanted;	    /* per bucket */
 };
 
-struct spans *spans_new(void)
+struct spans *spans_new(uint64_t wanted)
 {
 	struct spans *spans = mem_alloc(sizeof(*spans));
 
@@ -70,6 +71,7 @@ struct spans *spans_new(void)
 	spans->join = join_new(0);
 	spans->late = map_new(sizeof(uint64_t), sizeof(struct late));
 	spans->keep = 1;
+	spans->wanted = (double)(wanted ?: LIVE_SPANS);
 	return spans;
 }
 
@@ -138,12 +140,16 @@ static void on_begin(struct live *live, const struct abi_span *span)
 
 static struct message message_of(const struct live *live, const struct abi_message *from)
 {
+	static const uint64_t realms[] = { [ABI_STREAM] = 1, [ABI_BEFORE_STREAM] = 0 };
+	bool is_local = from->family == ABI_UNIX;
+
 	return (struct message){
 		.source = from->source,
 		.target = from->target,
 		.begin = from->begin,
 		.end = from->end,
-		.realm = from->family == ABI_TCP ? 0 : live->config.boot_id,
+		.realm = is_local ? live->config.boot_id : realms[from->family],
+		.has_rest = from->family == ABI_BEFORE_STREAM,
 	};
 }
 
@@ -154,9 +160,9 @@ void message_feed(struct live *live, const struct event *event)
 
 	if (event->message.side == ABI_SENT) {
 		join_sent(live->spans->join, &message, event->message.span_id);
-	} else if (open && !open->parent_id) {
-		open->has_message = true;
-		open->message = message;
+	} else if (open && !open->parent_id && open->message_count < MAX_MESSAGES) {
+		open->messages[open->message_count++] = message;
+		open->parent_id = join_sender(live->spans->join, &message);
 	}
 }
 
@@ -166,8 +172,8 @@ static uint64_t parent_of(struct spans *spans, uint64_t span_id)
 
 	if (!open)
 		return 0;
-	if (!open->parent_id && open->has_message)
-		open->parent_id = join_sender(spans->join, &open->message);
+	for (size_t i = 0; !open->parent_id && i < open->message_count; i++)
+		open->parent_id = join_sender(spans->join, &open->messages[i]);
 	return open->parent_id;
 }
 
@@ -217,8 +223,9 @@ static void next_bucket(struct spans *spans, uint64_t bucket_ns)
 {
 	if (bucket_ns == spans->bucket_ns)
 		return;
-	spans->keep =
-		spans->ended > SPANS_WANTED ? SPANS_WANTED / (double)spans->ended : 1;
+	spans->keep = (double)spans->ended > spans->wanted
+			      ? spans->wanted / (double)spans->ended
+			      : 1;
 	spans->bucket_ns = bucket_ns;
 	spans->ended = 0;
 	spans->kept[bucket_ns / LIVE_BUCKET_NS % KEPT_BUCKETS] =
@@ -278,7 +285,7 @@ static bool may_get_parent(struct spans *spans, uint64_t span_id)
 {
 	struct open_span *open = open_of(spans, span_id);
 
-	return open && open->has_message && !parent_of(spans, span_id);
+	return open && open->message_count && !parent_of(spans, span_id);
 }
 
 static void on_end(struct live *live, const struct abi_span *span)

@@ -146,6 +146,14 @@ static bool may_step(const struct spec_probe *probe)
 	return probe->temperature == SPEC_COLD || probe->temperature == SPEC_WINDOWS;
 }
 
+static bool has_streams(const struct spec_variant *variant)
+{
+	for (size_t i = 0; i < variant->probe_count; i++)
+		if (variant->probes[i].verb == ABI_STREAM_OPEN)
+			return true;
+	return false;
+}
+
 static struct abi_probe plain_probe(const struct builder *build,
 				    const struct spec_probe *probe)
 {
@@ -165,8 +173,12 @@ static struct abi_probe plain_probe(const struct builder *build,
 		abi.method_id = fetch_name_id(abi.spec_id, probe->name_text);
 	if (probe->once)
 		abi.flags |= ABI_PROBE_ONCE;
+	if (probe->aside)
+		abi.flags |= ABI_PROBE_ASIDE;
 	if ((probe->verb == ABI_USE || probe->verb == ABI_COST_ADD) && !probe->name.kind)
 		abi.flags |= ABI_PROBE_SUM;
+	if (probe->verb == ABI_REQUEST_BEGIN && has_streams(build->plan->variant))
+		abi.flags |= ABI_PROBE_STREAMS;
 	if (probe->key.kind && probe->resource)
 		abi.flags |= ABI_PROBE_KEYED;
 	return abi;

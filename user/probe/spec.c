@@ -65,6 +65,8 @@ static const struct verb verbs[] = {
 	{ "resource.level", ABI_LEVEL, 0, true },
 	{ "resource.refuse", ABI_REFUSE, 0, true },
 	{ "cost.add", ABI_COST_ADD, 0, false },
+	{ "stream.call", ABI_STREAM_CALL, 0, false },
+	{ "stream.open", ABI_STREAM_OPEN, 0, false },
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -274,7 +276,7 @@ static struct err *load_verb(const struct yaml_probe *from, struct spec_probe *p
 	if (!verb)
 		return err_new(ERR_INVALID, "verb: there is no '%s'", from->verb);
 	/* One moment, the return, of which more is known at the entry. */
-	bool is_saved = verb->verb >= ABI_ACQUIRE;
+	bool is_saved = verb->verb >= ABI_ACQUIRE && verb->verb < ABI_STREAM_CALL;
 
 	if (probe->at == SPEC_PAIRED && !verb->end && !is_saved)
 		return err_new(ERR_INVALID,
@@ -293,6 +295,10 @@ static struct err *load_verb(const struct yaml_probe *from, struct spec_probe *p
 		return err_new(ERR_INVALID, "resource: goes with resource verbs only");
 	if (verb->verb == ABI_LEVEL && !probe->amount.kind)
 		return err_new(ERR_INVALID, "amount: is needed with 'resource.level'");
+	if (verb->verb == ABI_STREAM_OPEN &&
+	    !(probe->key.kind && probe->object.kind && probe->amount.kind))
+		return err_new(ERR_INVALID, "key, object (the descriptor) and amount "
+					    "(the number) are needed with 'stream.open'");
 	probe->verb = verb->verb;
 	probe->end_verb = verb->end;
 	return NULL;
@@ -340,6 +346,7 @@ static struct err *load_probe(struct loader *loader, const struct yaml_probe *fr
 				      .name_text = copy(loader, from->name_text),
 				      .name_bytes = from->name_bytes,
 				      .once = from->once,
+				      .aside = from->aside,
 				      .resource = copy(loader, from->resource),
 				      .edge = copy(loader, from->edge),
 				      .instead_of = -1 };
@@ -347,6 +354,8 @@ static struct err *load_probe(struct loader *loader, const struct yaml_probe *fr
 	TRY(load_exprs(from, probe));
 	TRY(load_stops(from->name_stops, probe));
 	TRY(load_verb(from, probe));
+	if (probe->aside && (probe->verb != ABI_REQUEST_BEGIN || probe->end_verb))
+		return err_new(ERR_INVALID, "aside: goes with request.begin only");
 	if (probe->name.kind && probe->name_text)
 		return err_new(ERR_INVALID, "both name and name_text are given");
 	if (probe->name_bytes > ABI_NAME_MAX)

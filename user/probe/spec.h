@@ -71,6 +71,7 @@ struct spec_probe {
 	uint8_t fails_by;    /* enum spec_fails */
 	uint8_t missing;     /* enum spec_missing */
 	bool once;	     /* a begin whose key is open already is no new one */
+	bool aside;	     /* ... leaves the thread with what it serves */
 	struct expr key, object, amount, name;
 	struct expr_when when;
 	const char *name_text;	       /* a fixed name instead of @name; or NULL */

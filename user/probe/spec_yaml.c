@@ -87,6 +87,7 @@ static const cyaml_schema_field_t probe_fields[] = {
 	TEXT(struct yaml_probe, name_stops),
 	TEXT(struct yaml_probe, when),
 	CYAML_FIELD_BOOL("once", CYAML_FLAG_OPTIONAL, struct yaml_probe, once),
+	CYAML_FIELD_BOOL("aside", CYAML_FLAG_OPTIONAL, struct yaml_probe, aside),
 	CYAML_FIELD_UINT("name_bytes", CYAML_FLAG_OPTIONAL, struct yaml_probe,
 			 name_bytes),
 	TEXT(struct yaml_probe, resource),

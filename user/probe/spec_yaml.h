@@ -25,7 +25,7 @@ struct yaml_probe {
 	char *verb;
 	int at, mode, scope, temperature, fails_by, missing;
 	char *key, *object, *amount, *name, *name_text, *name_stops, *when;
-	bool once;
+	bool once, aside;
 	uint16_t name_bytes;
 	char *resource, *edge, *instead_of;
 };

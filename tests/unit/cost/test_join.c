@@ -59,7 +59,26 @@ static void bytes_of_several_requests_have_no_sender(void **state)
 	sent(join, 0, 10, 7);
 	sent(join, 10, 20, 8);
 	assert_int_equal(sender(join, 0, 20), 0);
-	assert_int_equal(sender(join, 5, 10), 0); /* begins within a message */
+	assert_int_equal(sender(join, 5, 10), 7); /* begins within a message */
+	assert_int_equal(sender(join, 5, 20), 0);
+}
+
+static void the_rest_of_one_other_may_come_first(void **state)
+{
+	CLEANUP(join_free) struct join *join = join_new(0);
+	struct message message = bytes(5, 30);
+
+	(void)state;
+	message.has_rest = true;
+	sent(join, 0, 10, 7);
+	sent(join, 10, 20, 8);
+	assert_int_equal(join_sender(join, &message), 0); /* not all seen yet */
+	sent(join, 20, 30, 8);
+	assert_int_equal(join_sender(join, &message), 8);
+	sent(join, 20, 30, 9); /* a third: whose is the request? */
+	assert_int_equal(join_sender(join, &message), 0);
+	sent(join, 20, 30, 7);
+	assert_int_equal(join_sender(join, &message), 0);
 }
 
 static void another_connection_direction_or_realm_is_another(void **state)
@@ -100,6 +119,7 @@ int main(void)
 		cmocka_unit_test(what_one_request_sent_is_its_own),
 		cmocka_unit_test(a_message_in_several_sends_is_one),
 		cmocka_unit_test(bytes_of_several_requests_have_no_sender),
+		cmocka_unit_test(the_rest_of_one_other_may_come_first),
 		cmocka_unit_test(another_connection_direction_or_realm_is_another),
 		cmocka_unit_test(the_younger_half_is_remembered),
 	};
