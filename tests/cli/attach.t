@@ -62,8 +62,14 @@ $ assay attach $$ --background --pidfile p --db b.db && test -d /proc/$(cat p) &
 ! sampling pid:{#}
 ! sampling bash (pid {#}); end it with: assay stop p
 ! stopped; 'assay types' shows what it saw
-$ assay attach $$ --background --db b.db
-! assay attach: --background needs --pidfile, so that 'assay stop' can end it
+$ export ASSAY_PIDFILE=$PWD/usual; assay attach $$ --background --db b.db -q && assay attach $$ --background --db b.db; assay stop -q && test ! -e usual
+! assay attach: the agent of {*}/usual still samples: end it with 'assay stop', or name another --pidfile
+$ ASSAY_PIDFILE=none assay stop
+! assay stop: {*}/none: no such pidfile; nothing runs with it
+? 1
+$ assay stop one two
+! assay stop: {*}
+! try: assay stop --help
 ? 2
 $ assay stop p
 ! assay stop: p: no such pidfile; nothing runs with it

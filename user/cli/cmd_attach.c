@@ -30,7 +30,9 @@ static const struct option_spec options[] = {
 	{ "record", 0, OPTION_FILE, "FILE", "also write the raw events, for assay replay",
 	  0, 0 },
 	{ "background", 0, OPTION_FLAG, NULL, "return once sampling is live", 0, 0 },
-	{ "pidfile", 0, OPTION_FILE, "FILE", "where assay stop finds the agent", 0, 0 },
+	{ "pidfile", 0, OPTION_FILE, "FILE",
+	  "where assay stop finds the agent; $ASSAY_PIDFILE, else /run/assay-attach.pid",
+	  0, 0 },
 	{ 0 },
 };
 
@@ -201,11 +203,20 @@ static struct err *attach_alone(struct cli *cli, const char *target, const char 
 	const char *record = option_text(opts, "record", NULL);
 	const char *pidfile = option_text(opts, "pidfile", NULL);
 	CLEANUP(free) char *record_path = record ? session_path(record) : NULL;
-	CLEANUP(free) char *pidfile_path = pidfile ? session_path(pidfile) : NULL;
+	bool background = option_given(opts, "background");
+	CLEANUP(free)
+	char *pidfile_path = pidfile	  ? session_path(pidfile)
+			     : background ? session_pidfile()
+					  : NULL;
 	CLEANUP(free) char *db = NULL;
 	CLEANUP(agent_free) struct agent *agent = NULL;
 
 	TRY(session_db(cli, &db));
+	if (background && session_is_running(pidfile_path))
+		return err_new(ERR_BUSY,
+			       "the agent of %s still samples: end it with 'assay "
+			       "stop%s%s', or name another --pidfile",
+			       pidfile_path, pidfile ? " " : "", pidfile ? pidfile : "");
 	struct agent_config config = {
 		.target = target,
 		.db = db,
@@ -213,13 +224,14 @@ static struct err *attach_alone(struct cli *cli, const char *target, const char 
 		.pidfile = pidfile_path,
 		.for_ns = option_number(opts, "for", 0),
 		.rate_hz = option_number(opts, "rate", 0),
-		.background = option_given(opts, "background"),
+		.background = background,
 		.quiet = cli->quiet,
 	};
 
 	TRY(session_start(&config, &agent));
 	if (config.background) {
-		cli_note(cli, "sampling %s; end it with: assay stop %s", label, pidfile);
+		cli_note(cli, "sampling %s; end it with: assay stop%s%s", label,
+			 pidfile ? " " : "", pidfile ? pidfile : "");
 		return NULL;
 	}
 	CLEANUP(free) char *what = mem_printf("sampling %s", label);
@@ -238,9 +250,6 @@ static struct err *run_attach(struct cli *cli)
 	bool apart = option_given(opts, "db") || option_given(opts, "record") ||
 		     option_given(opts, "pidfile");
 
-	if (option_given(opts, "background") && apart && !option_given(opts, "pidfile"))
-		return cli_usage(cli, "--background needs --pidfile, so that "
-				      "'assay stop' can end it");
 	TRY(target_find("/proc", cli_arg(cli, 0), &target, &label));
 	if (!apart) {
 		struct control *control = NULL;
@@ -258,9 +267,6 @@ static struct err *run_attach(struct cli *cli)
 		if (err->code != ERR_NOT_FOUND)
 			return err;
 		err_free(err);
-		if (option_given(opts, "background"))
-			return cli_usage(cli, "no daemon runs, so --background "
-					      "needs --pidfile");
 	}
 	return attach_alone(cli, target, label);
 }
@@ -286,8 +292,8 @@ const struct cmd cmd_attach = {
 		      { "until Ctrl-C, into a file of its own",
 			"assay attach 1234 --db /tmp/one.db" },
 		      { "in the background, for a script",
-			"assay attach nginx --background --pidfile /run/a.pid --db "
-			"/tmp/a.db && sleep 30 && assay stop /run/a.pid" },
+			"assay attach nginx --background --db /tmp/a.db && sleep 30 && "
+			"assay stop" },
 		      { "for a program", "assay attach 1234 --for 5s --json" } },
 	.run = run_attach,
 };

@@ -13,6 +13,7 @@
 
 #include "cli/cmd.h"
 #include "cli/progress.h"
+#include "cli/session.h"
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/str.h"
@@ -79,7 +80,9 @@ static struct err *wait_end(const struct cli *cli, int fd)
 
 static struct err *run_stop(struct cli *cli)
 {
-	const char *word = cli_arg(cli, 0);
+	const char *given = cli_arg(cli, 0);
+	CLEANUP(free) char *usual = given ? NULL : session_pidfile();
+	const char *word = given ? given : usual;
 	uint64_t pid;
 
 	if (!number_parse(word, &pid))
@@ -104,14 +107,17 @@ static struct err *run_stop(struct cli *cli)
 
 const struct cmd cmd_stop = {
 	.name = "stop",
-	.args = "PIDFILE|PID",
+	.args = "[PIDFILE|PID]",
 	.summary = "end an agent that attach --background started",
 	.text = "Ask the agent to store everything and to end, and wait until it has. "
-		"Anything but an agent of assay is left alone.",
-	.min_args = 1,
+		"Without an argument it is the one whose pidfile is $ASSAY_PIDFILE, else "
+		"/run/assay-attach.pid. Anything but an agent of assay is left alone.",
+	.min_args = 0,
 	.max_args = 1,
 	.completes = COMPLETE_FILE,
-	.examples = { { "end it by its pidfile", "assay stop /run/assay-redis.pid" },
+	.examples = { { "the agent that attach --background started", "assay stop" },
+		      { "another one, by its pidfile",
+			"assay stop /run/assay-redis.pid" },
 		      { "or by its process id", "assay stop 1234" } },
 	.run = run_stop,
 };

@@ -1,15 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/session.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/number.h"
 #include "cli/progress.h"
 #include "core/file.h"
 #include "core/mem.h"
 #include "probe/machine.h"
+
+#define PIDFILE_MAX 64
+
+char *session_pidfile(void)
+{
+	const char *named = getenv("ASSAY_PIDFILE"), *folder = getenv("XDG_RUNTIME_DIR");
+
+	if (named && *named)
+		return session_path(named);
+	return mem_printf("%s/assay-attach.pid",
+			  geteuid() && folder && *folder ? folder : "/run");
+}
+
+bool session_is_running(const char *pidfile)
+{
+	CLEANUP(free) char *text = NULL;
+	CLEANUP(free) char *comm = NULL;
+	uint64_t pid = 0;
+
+	err_free(file_read(pidfile, PIDFILE_MAX, &text, NULL));
+	if (!text)
+		return false;
+	text[strcspn(text, " \n")] = 0;
+	if (!number_parse(text, &pid))
+		return false;
+	CLEANUP(free) char *path = mem_printf("/proc/%" PRIu64 "/comm", pid);
+
+	err_free(file_read(path, PIDFILE_MAX, &comm, NULL));
+	return comm && !strcmp(comm, "assayd\n");
+}
 
 char *session_path(const char *path)
 {

@@ -9,6 +9,11 @@
 
 /* session_db() - an absolute path for assayd; the default's folder is made. Allocated. */
 struct err *session_db(const struct cli *cli, char **ret_path);
+/* session_pidfile() - where an agent in the background writes its pid if nothing else is
+ * said: $ASSAY_PIDFILE, else assay-attach.pid in /run or $XDG_RUNTIME_DIR. Allocated. */
+char *session_pidfile(void);
+/* session_is_running() - the process that @pidfile names is an agent. */
+bool session_is_running(const char *pidfile);
 /* session_path() - @path made absolute; allocated. */
 char *session_path(const char *path);
 
