@@ -281,6 +281,7 @@ enum abi_verb {
 	/* Streams that share a connection, as in HTTP/2. */
 	ABI_STREAM_CALL, /* the current request makes the call @key */
 	ABI_STREAM_OPEN, /* call @key, of either side, is stream @amount of socket @object */
+	ABI_LABEL,	 /* the current request gets the labels of @resource_id */
 	ABI_VERBS,
 };
 
@@ -379,8 +380,13 @@ struct abi_span {
 	__u64 begin_ns; /* ends: of the begin; 0: not seen */
 	__u64 cpu_ns;	/* ends: CPU of the request until now, by all threads */
 	__u64 probe_ns; /* of that, the calibrated cost of our own probes */
-	__u64 amount;
-	__u64 name_id; /* abi_name_id(), or method_id of the plan */
+	__u64 amount;	/* of ends: the status that the application gave it */
+	__u64 name_id;	/* abi_name_id(), or method_id of the plan */
+	/* Of ends, until now: */
+	__u64 off_cpu_ns;	   /* that threads which served it did not run */
+	__u64 in_bytes, out_bytes; /* by sockets, those of streams not counted */
+	__u32 faults;		   /* pages */
+	__u32 labels;		   /* enum abi_label */
 	__u32 weight_milli;
 	__u16 verb;  /* enum abi_verb */
 	__u16 flags; /* enum abi_hit_flags */
@@ -388,7 +394,18 @@ struct abi_span {
 	__u16 name_bytes;
 	__u32 pad;
 };
-ABI_CHECK(abi_span, 48 + 80);
+ABI_CHECK(abi_span, 48 + 112);
+
+/* What can be said of a request, by its spec. */
+enum abi_label {
+	ABI_LABEL_HIT = 1,  /* a cache had it */
+	ABI_LABEL_MISS = 2, /* ... had not */
+	ABI_LABEL_EMPTY = 4,
+	ABI_LABEL_ERROR = 8,
+	ABI_LABEL_LOW = 16, /* priority */
+	ABI_LABEL_HIGH = 32,
+	ABI_LABEL_STATUS = 64, /* @amount is known */
+};
 
 /*
  * Likewise; the name is the object's or, for COST_ADD, the thing's. @amount: 1 where the

@@ -80,6 +80,12 @@ __noinline int request_tell(struct task_state *state, __u64 id,
 	span->begin_ns = request->begin_ns;
 	span->cpu_ns = request->cpu_ns;
 	span->probe_ns = request->probe_ns;
+	span->off_cpu_ns = request->off_cpu_ns;
+	span->in_bytes = request->in_bytes;
+	span->out_bytes = request->out_bytes;
+	span->faults = request->faults;
+	span->labels = request->labels;
+	span->amount = request->status;
 	span->name_id = request->method_id;
 	span->weight_milli = request->weight_milli;
 	span->flags = flags;
@@ -101,6 +107,43 @@ __noinline int request_leave(struct task_state *state, __u64 id)
 	return 0;
 }
 
+/* Time in which the task served @request, up to its end, and did not run. */
+static __always_inline void charge_off_cpu(const struct task_state *state,
+					   struct app_request *request, __u64 now_ns,
+					   __u64 used_ns)
+{
+	__u64 until_ns = request->end_ns ?: now_ns;
+	__s64 off_ns = until_ns - state->wall_mark - used_ns;
+
+	if (until_ns > state->wall_mark && off_ns > 0)
+		__sync_fetch_and_add(&request->off_cpu_ns, off_ns);
+}
+
+static __always_inline void charge_rest(struct task_state *state,
+					struct app_request *request, __u64 used_ns)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct received *bytes = bpf_task_storage_get(&received, task, NULL, 0);
+	__u64 now_ns = bpf_ktime_get_ns(), faults = task->maj_flt + task->min_flt;
+	__u64 in_bytes = bytes ? bytes->in_bytes : 0;
+	__u64 out_bytes = bytes ? bytes->out_bytes : 0;
+
+	if (state->is_born) {
+		state->wall_mark = task->start_time;
+		state->fault_mark = 0;
+	}
+	if (request) {
+		charge_off_cpu(state, request, now_ns, used_ns);
+		__sync_fetch_and_add(&request->in_bytes, in_bytes - state->in_mark);
+		__sync_fetch_and_add(&request->out_bytes, out_bytes - state->out_mark);
+		__sync_fetch_and_add(&request->faults, faults - state->fault_mark);
+	}
+	state->wall_mark = now_ns;
+	state->in_mark = in_bytes;
+	state->out_mark = out_bytes;
+	state->fault_mark = faults;
+}
+
 /* Charge what the thread did since the last change to what it served. */
 static __always_inline void context_charge(struct task_state *state,
 					   struct app_request *request)
@@ -114,6 +157,7 @@ static __always_inline void context_charge(struct task_state *state,
 		__sync_fetch_and_add(&request->cpu_ns, used_ns);
 		__sync_fetch_and_add(&request->probe_ns, state->probe_ns);
 	}
+	charge_rest(state, request, used_ns);
 	state->cpu_mark = cpu_ns;
 	state->probe_ns = 0;
 	state->is_born = 0;
@@ -168,6 +212,7 @@ __noinline int request_end(struct task_state *state, __u64 id, __u32 flags)
 		return 0;
 	if (is_serving(state, id))
 		context_charge(state, request);
+	request->end_ns = bpf_ktime_get_ns();
 	bool is_last = request->refs == 1 + (is_serving(state, id) && state->is_counted);
 
 	request_tell(state, id, request, request->end_verb,

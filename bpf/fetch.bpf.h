@@ -41,6 +41,9 @@ struct hit {
 struct app_request {
 	__u64 method_id, begin_ns, key, parent_id;
 	__u64 cpu_ns, probe_ns;
+	__u64 off_cpu_ns, in_bytes, out_bytes;
+	__u64 end_ns, status;
+	__u32 faults, labels;
 	__u64 start_ns; /* of the process */
 	__u32 pid, weight_milli;
 	__s32 refs;
@@ -53,6 +56,7 @@ struct task_state {
 	__u64 request_id, method_id;
 	__u64 cpu_mark; /* the thread's CPU when it began to serve request_id */
 	__u64 probe_ns; /* cost of our own hits since then */
+	__u64 wall_mark, in_mark, out_mark, fault_mark; /* likewise as cpu_mark */
 	__u32 depth;
 	__u8 is_counted; /* this thread holds a reference on the request */
 	__u8 is_born;	 /* inherited, and no CPU read yet */

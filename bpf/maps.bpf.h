@@ -118,6 +118,7 @@ struct received {
 	__u64 source, target, begin, end; /* as in struct abi_message; empty: not known */
 	__u32 taken;			  /* requests that began with it */
 	__u32 family;
+	__u64 in_bytes, out_bytes; /* ever, by this task */
 };
 
 SHARED struct {

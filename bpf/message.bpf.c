@@ -191,11 +191,14 @@ static __always_inline void tcp_sent(struct sock *sk, struct connection *connect
 {
 	struct tcp_sock *tcp = bpf_skc_to_tcp_sock(sk);
 
-	if (!tcp || !tcp_known(connection, sk, tcp) || connection->role != ROLE_ACTIVE)
+	if (!tcp || !tcp_known(connection, sk, tcp))
 		return;
 	struct tcp_end *end = tcp_end_of((__u64)sk);
 
 	if (end && end->has_streams)
+		return;
+	message_count(0, bytes);
+	if (connection->role != ROLE_ACTIVE)
 		return;
 	tell_sent(connection,
 		  position(tcp->write_seq, connection->source, tcp->bytes_acked), bytes,
@@ -221,10 +224,13 @@ static __always_inline void tcp_received(struct sock *sk, struct connection *con
 		message_forget();
 		return;
 	}
+	struct tcp_end *end = tcp_end_of((__u64)sk);
+
+	if (!end || !end->has_streams)
+		message_count(bytes, 0);
 	if (connection->role != ROLE_PASSIVE)
 		return;
 	__u64 read = tcp_read(sk, tcp, connection->target);
-	struct tcp_end *end = tcp_end_of((__u64)sk);
 
 	if (end)
 		end->read = read;
@@ -239,6 +245,7 @@ static __always_inline void unix_sent(struct sock *sk, struct connection *connec
 
 	if (!peer)
 		return;
+	message_count(0, bytes);
 	unix_learn(connection, sk, peer);
 	if (connection->role != ROLE_ACTIVE)
 		return;
@@ -255,6 +262,7 @@ static __always_inline void unix_received(struct sock *sk, struct connection *co
 	struct unix_sock *own = bpf_skc_to_unix_sock(sk);
 	struct sock *peer = own ? own->peer : NULL;
 
+	message_count(bytes, 0);
 	if (peer)
 		unix_learn(connection, sk, peer);
 	if (connection->role == ROLE_ACTIVE)

@@ -32,16 +32,30 @@ static __always_inline void message_tell(const struct received *message, __u64 s
 	bpf_ringbuf_submit(record, wakeup_flags());
 }
 
-/* Request @span_id, which nobody in this process asked for, begins. */
-static __always_inline void message_take(__u64 span_id)
+/* Request @span_id, which nobody in this process asked for, begins. Return: bytes that
+ * were received for it before. */
+static __always_inline __u64 message_take(__u64 span_id)
 {
 	struct received *last =
 		bpf_task_storage_get(&received, bpf_get_current_task_btf(), NULL, 0);
 
 	if (!last || last->end <= last->begin)
-		return;
+		return 0;
 	message_tell(last, span_id, ABI_RECEIVED, last->taken);
-	last->taken++;
+	return last->taken++ ? 0 : last->end - last->begin;
+}
+
+/* The task has sent or received @bytes. */
+static __always_inline void message_count(__u64 in_bytes, __u64 out_bytes)
+{
+	struct received *last =
+		bpf_task_storage_get(&received, bpf_get_current_task_btf(), NULL,
+				     BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!last)
+		return;
+	last->in_bytes += in_bytes;
+	last->out_bytes += out_bytes;
 }
 
 /* The task turns to something else: what it received before is done with. */

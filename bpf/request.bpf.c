@@ -63,6 +63,9 @@ static __always_inline void verb_request(struct task_state *state,
 	case ABI_STREAM_OPEN:
 		stream_open(state, probe);
 		break;
+	case ABI_LABEL:
+		request_label(state, probe);
+		break;
 	}
 }
 

@@ -64,6 +64,14 @@ __noinline int request_start(struct task_state *state, const struct abi_probe *p
 	return span_tell(state, probe);
 }
 
+static __always_inline void request_got(__u64 id, __u64 bytes)
+{
+	struct app_request *request = request_find(id);
+
+	if (request)
+		request->in_bytes += bytes;
+}
+
 __noinline int request_begin(struct task_state *state, const struct abi_probe *probe)
 {
 	if (!state || !probe)
@@ -90,7 +98,17 @@ __noinline int request_begin(struct task_state *state, const struct abi_probe *p
 	if (probe->flags & ABI_PROBE_STREAMS)
 		stream_take(state, probe, id);
 	else if (!hit->parent_id)
-		message_take(id);
+		request_got(id, message_take(id));
+	return 0;
+}
+
+/* What the application says of its request. */
+__noinline int request_label(struct task_state *state, const struct abi_probe *probe)
+{
+	struct app_request *request = state ? request_find(state->request_id) : NULL;
+
+	if (request && probe)
+		request->labels |= (__u32)probe->resource_id;
 	return 0;
 }
 
@@ -105,6 +123,12 @@ __noinline int request_over(struct task_state *state, const struct abi_probe *pr
 	if (!key_take(probe, hit->key, space, &value)) {
 		no_begin(state);
 		return span_tell(state, probe);
+	}
+	struct app_request *request = request_find(value.id);
+
+	if (request && hit->has_amount && !(hit->flags & ABI_HIT_NO_AMOUNT)) {
+		request->status = hit->amount;
+		request->labels |= ABI_LABEL_STATUS;
 	}
 	request_end(state, value.id, hit->flags);
 	if (is_serving(state, value.id))

@@ -454,6 +454,12 @@ ORDER BY hit.cpu_ns DESC;
 --   own_cpu_ns       the same without the calibrated cost of the probes
 --   weight           how many like it this one stands for
 --   flags            enum abi_hit_flags of bpf/abi.h
+--   off_cpu_ns       time in which threads that served it did not run
+--   in_bytes         received by sockets for it; not those that HTTP/2 calls share
+--   out_bytes        sent
+--   page_faults      by threads that served it
+--   labels           what its spec says of it: hit, miss, empty, error, low, high
+--   status           as the application has it; NULL unknown
 CREATE VIEW v_span AS
 SELECT s.run_id, s.span_id, s.trace_id, s.parent_id, s.process_id, p.pid,
 	p.comm AS process, coalesce(nullif(p.service, ''),
@@ -462,7 +468,12 @@ SELECT s.run_id, s.span_id, s.trace_id, s.parent_id, s.process_id, p.pid,
 	coalesce(m.framework, '') AS framework, coalesce(m.name, '') AS method,
 	CASE s.kind WHEN 1 THEN 'served' WHEN 2 THEN 'client' ELSE 'batch' END AS kind,
 	s.begin_at_ns, s.duration_ns, s.cpu_ns,
-	max(s.cpu_ns - s.probe_ns, 0) AS own_cpu_ns, s.weight, s.flags
+	max(s.cpu_ns - s.probe_ns, 0) AS own_cpu_ns, s.weight, s.flags, s.off_cpu_ns,
+	s.in_bytes, s.out_bytes, s.page_faults,
+	rtrim(iif(s.labels & 1, 'hit ', '') || iif(s.labels & 2, 'miss ', '') ||
+		iif(s.labels & 4, 'empty ', '') || iif(s.labels & 8, 'error ', '') ||
+		iif(s.labels & 16, 'low ', '') || iif(s.labels & 32, 'high ', '')) AS labels,
+	s.status
 FROM span AS s
 LEFT JOIN process AS p ON p.process_id = s.process_id
 LEFT JOIN method AS m ON m.method_id = s.method_id

@@ -3,7 +3,11 @@
 SELECT s.span_id, s.trace_id, s.parent_id, v.service, coalesce(m.name, '') AS method,
 	coalesce(m.framework, '') AS framework, s.kind AS kind_code, p.pid,
 	s.begin_at_ns, s.duration_ns, max(s.cpu_ns - s.probe_ns, 0) AS cpu_ns, s.weight,
-	s.flags AS hit_flags
+	s.flags AS hit_flags, s.off_cpu_ns, s.in_bytes, s.out_bytes, s.page_faults,
+	rtrim(iif(s.labels & 1, 'hit ', '') || iif(s.labels & 2, 'miss ', '') ||
+		iif(s.labels & 4, 'empty ', '') || iif(s.labels & 8, 'error ', '') ||
+		iif(s.labels & 16, 'low ', '') || iif(s.labels & 32, 'high ', '')) AS labels,
+	s.status, s.status IS NOT NULL AS has_status
 FROM span AS s
 LEFT JOIN process AS p ON p.process_id = s.process_id
 LEFT JOIN (SELECT process_id, coalesce(nullif(service, ''),

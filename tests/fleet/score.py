@@ -77,6 +77,20 @@ for program in ("nginx",) + tuple(ABOVE):
 verdict(all(joined[program]["right"] > requests / 10 for program in ("front", "stock", "post")),
         "there are many of them")
 
+# What a request used: "GET ab" of a key that nobody has set; a packet with its query; a
+# thread that serves one request at a time either runs for it or does not.
+used = database.execute("""SELECT m.framework, m.name, s.in_bytes, s.labels, s.duration_ns,
+    s.cpu_ns + s.off_cpu_ns FROM span AS s JOIN method AS m USING (method_id) WHERE s.kind = 1""").fetchall()
+redis = [row for row in used if row[0] == "redis"]
+verdict(all(row[2] == 8 for row in redis), "redis: each got the bytes of its command")
+verdict(all(row[3] & 2 for row in redis), "redis: each missed the cache")
+queries = [row for row in used if row[0] == "postgresql" and "post_" in row[1]]
+verdict(queries and all(row[2] in (25, 25 + 41) for row in queries),
+        "postgresql: each got its packet, the first of a connection that of its start as well")
+posts = [row for row in used if row[0] == "thrift"]
+verdict(abs(sum(row[5] for row in posts) / sum(row[4] for row in posts) - 1) < .02,
+        "thrift: time on and off the CPU is all the time that there was")
+
 # All are counted, kept or not.
 seen = dict(database.execute("""SELECT m.name, sum(r.weight) FROM request AS r
     JOIN method AS m USING (method_id) WHERE r.kind = 1 AND m.framework = 'grpc' GROUP BY m.name"""))

@@ -11,9 +11,11 @@
 #define MAX_DEPTH 64
 
 struct line {
-	uint64_t span_id, parent_id, begin_ns, duration_ns, cpu_ns;
+	uint64_t span_id, parent_id, begin_ns, duration_ns, cpu_ns, off_cpu_ns;
+	int64_t in_bytes, out_bytes, faults, status;
+	bool has_status;
 	int64_t pid;
-	char *service, *method;
+	char *service, *method, *labels;
 	bool is_done;
 };
 
@@ -45,10 +47,28 @@ static void keep_line(void *ctx, const struct report_row *row)
 			 .begin_ns = (uint64_t)row_integer(row, "begin_at_ns"),
 			 .duration_ns = (uint64_t)row_integer(row, "duration_ns"),
 			 .cpu_ns = (uint64_t)row_integer(row, "cpu_ns"),
+			 .off_cpu_ns = (uint64_t)row_integer(row, "off_cpu_ns"),
+			 .in_bytes = row_integer(row, "in_bytes"),
+			 .out_bytes = row_integer(row, "out_bytes"),
+			 .faults = row_integer(row, "page_faults"),
+			 .status = row_integer(row, "status"),
+			 .has_status = row_integer(row, "has_status") != 0,
+			 .labels = mem_strdup(row_text(row, "labels")),
 			 .pid = row_integer(row, "pid"),
 			 .service = mem_strdup(row_text(row, "service")),
 			 .method = mem_strdup(row_text(row, "method")),
 		 }));
+}
+
+static void put_usage(struct table *table, const struct line *line)
+{
+	table_number(table, 5, (int64_t)line->off_cpu_ns);
+	table_number(table, 6, line->in_bytes);
+	table_number(table, 7, line->out_bytes);
+	table_number(table, 8, line->faults);
+	table_text(table, 9, line->labels);
+	if (line->has_status)
+		table_number(table, 10, line->status);
 }
 
 static void put_below(struct table *table, struct trace *trace, uint64_t parent_id,
@@ -68,8 +88,9 @@ static void put_below(struct table *table, struct trace *trace, uint64_t parent_
 			     (int64_t)(line->begin_ns - trace->lines.data[0].begin_ns));
 		table_number(table, 3, (int64_t)line->duration_ns);
 		table_number(table, 4, (int64_t)line->cpu_ns);
-		table_number(table, 5, line->pid);
-		table_number(table, 6, (int64_t)line->span_id);
+		put_usage(table, line);
+		table_number(table, 11, line->pid);
+		table_number(table, 12, (int64_t)line->span_id);
 		if (depth < MAX_DEPTH)
 			put_below(table, trace, line->span_id, depth + 1);
 	}
@@ -80,6 +101,7 @@ static void trace_fini(struct trace *trace)
 	vec_each(&trace->lines, line) {
 		free(line->service);
 		free(line->method);
+		free(line->labels);
 	}
 	vec_fini(&trace->lines);
 }
@@ -97,12 +119,18 @@ static struct err *run_trace(struct cli *cli)
 		{ "after_ns", "AFTER", COLUMN_NS, 0 },
 		{ "duration_ns", "TIME", COLUMN_NS, 0 },
 		{ "cpu_ns", "CPU", COLUMN_NS, 0 },
+		{ "off_cpu_ns", "OFF CPU", COLUMN_NS, COLUMN_IF_ANY },
+		{ "in_bytes", "IN", COLUMN_BYTES, COLUMN_IF_ANY },
+		{ "out_bytes", "OUT", COLUMN_BYTES, COLUMN_IF_ANY },
+		{ "page_faults", "FAULTS", COLUMN_NUMBER, COLUMN_IF_ANY },
+		{ "labels", "LABELS", COLUMN_TEXT, COLUMN_IF_ANY },
+		{ "status", "STATUS", COLUMN_NUMBER, COLUMN_IF_ANY },
 		{ "pid", "PID", COLUMN_NUMBER, 0 },
 		{ "span_id", "SPAN", COLUMN_ID, COLUMN_SPARE },
 	};
 	struct report_scope scope = { 0 };
 	CLEANUP(db_close) struct db *db = NULL;
-	CLEANUP(table_free) struct table *table = table_new(columns, 7);
+	CLEANUP(table_free) struct table *table = table_new(columns, 13);
 	CLEANUP(trace_fini) struct trace trace = { 0 };
 	char *end;
 
@@ -118,6 +146,7 @@ static struct err *run_trace(struct cli *cli)
 	vec_each(&trace.lines, line)
 		if (!line->is_done) /* whose parent was not kept */
 			put_below(table, &trace, line->parent_id, 0);
+	table_settle(table, COLUMN_NUMBER);
 	return output_table(&cli->out, "spans", NULL, table);
 }
 
@@ -126,7 +155,8 @@ const struct cmd cmd_trace = {
 	.args = "ID",
 	.summary = "one request with all that it asked for",
 	.text = "Print the requests of one trace as a tree. ID is that of the trace or of "
-		"any request in it: span_id in v_span.",
+		"any request in it: span_id in v_span. Bytes are those of sockets and counted "
+		"with 'join = on'; labels and status come from spec files.",
 	.groups = CMD_DB | CMD_OUTPUT,
 	.min_args = 1,
 	.max_args = 1,

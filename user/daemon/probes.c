@@ -193,9 +193,14 @@ static uint32_t cost_of(const struct probes *probes, const struct probe *probe)
 	return calibration_hit_ns(&probes->cost, probe->cost, &probe->plan);
 }
 
+static bool is_stream(const struct plan_point *point)
+{
+	return point->abi.verb == ABI_STREAM_CALL || point->abi.verb == ABI_STREAM_OPEN;
+}
+
 static bool is_request(const struct plan_point *point)
 {
-	return point->abi.verb < ABI_WAIT_BEGIN || point->abi.verb >= ABI_STREAM_CALL;
+	return point->abi.verb < ABI_WAIT_BEGIN || is_stream(point);
 }
 
 static bool belongs(const struct plan_point *point, const struct plan_point *other)
@@ -209,7 +214,7 @@ static bool belongs(const struct plan_point *point, const struct plan_point *oth
 /* Of no use: what it would tell, nobody asks for. */
 static bool is_idle(const struct probes *probes, const struct plan_point *point)
 {
-	return probes->config.no_streams && point->abi.verb >= ABI_STREAM_CALL;
+	return probes->config.no_streams && is_stream(point);
 }
 
 static struct err *add_point(struct probes *probes, struct unit *unit, uint64_t module_id,

@@ -100,12 +100,22 @@ static struct open_span *open_of(struct spans *spans, uint64_t span_id)
 	return open || !span_id ? open : map_find(spans->older, &span_id);
 }
 
-static bool remember(struct spans *spans, uint64_t span_id, const struct open_span *open)
+static void turn(struct spans *spans, uint64_t now_ns)
 {
-	if (map_count(spans->open) + map_count(spans->older) >= MAX_OPEN)
-		return false;
+	struct map *oldest = spans->older;
+
+	map_clear(oldest);
+	spans->older = spans->open;
+	spans->open = oldest;
+	spans->turned_ns = now_ns;
+}
+
+/* Where there are many, the oldest are forgotten sooner. */
+static void remember(struct spans *spans, uint64_t span_id, const struct open_span *open)
+{
+	if (map_count(spans->open) >= MAX_OPEN / 2)
+		turn(spans, spans->turned_ns);
 	*(struct open_span *)map_put(spans->open, &span_id, NULL) = *open;
-	return true;
 }
 
 /* Its end was seen: from now on it counts anew. */
@@ -113,20 +123,12 @@ static void renew(struct spans *spans, uint64_t span_id)
 {
 	struct open_span *open = map_find(spans->older, &span_id);
 
-	if (open && remember(spans, span_id, open))
-		map_del(spans->older, &span_id);
-}
-
-static void turn(struct spans *spans, uint64_t now_ns)
-{
-	struct map *oldest = spans->older;
-
-	if (now_ns < spans->turned_ns + OPEN_NS)
+	if (!open)
 		return;
-	map_clear(oldest);
-	spans->older = spans->open;
-	spans->open = oldest;
-	spans->turned_ns = now_ns;
+	struct open_span copy = *open;
+
+	map_del(spans->older, &span_id);
+	remember(spans, span_id, &copy);
 }
 
 static void on_begin(struct live *live, const struct abi_span *span)
@@ -280,6 +282,18 @@ static void finish(struct live *live, const struct late *done)
 	sink_put(live->sink, &fact);
 }
 
+static void add_usage(struct fact_span *fact, const struct abi_span *span)
+{
+	fact->cpu_ns = span->cpu_ns;
+	fact->probe_ns = span->probe_ns;
+	fact->off_cpu_ns = span->off_cpu_ns;
+	fact->in_bytes = span->in_bytes;
+	fact->out_bytes = span->out_bytes;
+	fact->faults = span->faults;
+	fact->labels = span->labels;
+	fact->status = span->labels & ABI_LABEL_STATUS ? (int64_t)span->amount : 0;
+}
+
 /* Began with bytes that nobody is known to have sent: yet. */
 static bool may_get_parent(struct spans *spans, uint64_t span_id)
 {
@@ -313,10 +327,10 @@ static void on_end(struct live *live, const struct abi_span *span)
 			  .flags = span->flags,
 			  .begin_ns = span->begin_ns +
 				      (uint64_t)live->config.realtime_offset_ns,
-			  .duration_ns = time_ns - span->begin_ns,
-			  .cpu_ns = span->cpu_ns,
-			  .probe_ns = span->probe_ns },
+			  .duration_ns = time_ns - span->begin_ns },
 	};
+
+	add_usage(&done.span, span);
 
 	next_bucket(spans, done.span.bucket_ns);
 	spans->ended++;
@@ -338,8 +352,7 @@ static void on_closed(struct live *live, const struct abi_span *span)
 
 	if (!late)
 		return;
-	late->span.cpu_ns = span->cpu_ns;
-	late->span.probe_ns = span->probe_ns;
+	add_usage(&late->span, span);
 	late->span.flags |= ABI_HIT_CLOSED;
 	late->is_closed = true;
 	if (may_get_parent(live->spans, span->span_id))
@@ -439,6 +452,7 @@ void span_flush(struct live *live, uint64_t now_ns, uint64_t before_bucket_ns)
 	struct flush late = { live, now_ns }, cells = { live, before_bucket_ns };
 
 	map_del_if(live->spans->late, finish_old, &late);
-	turn(live->spans, now_ns);
+	if (now_ns >= live->spans->turned_ns + OPEN_NS)
+		turn(live->spans, now_ns);
 	map_del_if(live->spans->cells, put_cell, &cells);
 }

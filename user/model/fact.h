@@ -189,6 +189,11 @@ struct fact_span {
 	enum request_kind kind;
 	uint32_t tid, flags; /* enum abi_hit_flags */
 	uint64_t begin_ns, duration_ns, cpu_ns, probe_ns;
+	uint64_t off_cpu_ns;	      /* by threads that served it */
+	uint64_t in_bytes, out_bytes; /* by sockets */
+	uint64_t faults;
+	uint32_t labels;   /* enum abi_label */
+	int64_t status;	   /* as the application has it */
 	double weight;	   /* 1 / the probability that this span was put */
 	uint64_t trace_id; /* span_id of its root, as far as that is known here */
 };

@@ -169,6 +169,8 @@ static struct abi_probe plain_probe(const struct builder *build,
 		abi.resource_id = plan_resource_id(spec, probe->resource);
 	else if (probe->edge)
 		abi.resource_id = plan_resource_id(spec, probe->edge);
+	if (probe->label)
+		abi.resource_id = probe->label;
 	if (probe->name_text)
 		abi.method_id = fetch_name_id(abi.spec_id, probe->name_text);
 	if (probe->once)

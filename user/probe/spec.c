@@ -67,6 +67,7 @@ static const struct verb verbs[] = {
 	{ "cost.add", ABI_COST_ADD, 0, false },
 	{ "stream.call", ABI_STREAM_CALL, 0, false },
 	{ "stream.open", ABI_STREAM_OPEN, 0, false },
+	{ "label", ABI_LABEL, 0, false },
 };
 
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -276,7 +277,8 @@ static struct err *load_verb(const struct yaml_probe *from, struct spec_probe *p
 	if (!verb)
 		return err_new(ERR_INVALID, "verb: there is no '%s'", from->verb);
 	/* One moment, the return, of which more is known at the entry. */
-	bool is_saved = verb->verb >= ABI_ACQUIRE && verb->verb < ABI_STREAM_CALL;
+	bool is_saved = verb->verb >= ABI_ACQUIRE && verb->verb != ABI_STREAM_CALL &&
+			verb->verb != ABI_STREAM_OPEN;
 
 	if (probe->at == SPEC_PAIRED && !verb->end && !is_saved)
 		return err_new(ERR_INVALID,
@@ -347,6 +349,7 @@ static struct err *load_probe(struct loader *loader, const struct yaml_probe *fr
 				      .name_bytes = from->name_bytes,
 				      .once = from->once,
 				      .aside = from->aside,
+				      .label = (uint8_t)from->label,
 				      .resource = copy(loader, from->resource),
 				      .edge = copy(loader, from->edge),
 				      .instead_of = -1 };
@@ -354,6 +357,10 @@ static struct err *load_probe(struct loader *loader, const struct yaml_probe *fr
 	TRY(load_exprs(from, probe));
 	TRY(load_stops(from->name_stops, probe));
 	TRY(load_verb(from, probe));
+	if ((probe->verb == ABI_LABEL) != (probe->label != 0))
+		return err_new(ERR_INVALID,
+			       "label: goes with the verb label, which needs "
+			       "it");
 	if (probe->aside && (probe->verb != ABI_REQUEST_BEGIN || probe->end_verb))
 		return err_new(ERR_INVALID, "aside: goes with request.begin only");
 	if (probe->name.kind && probe->name_text)

@@ -70,6 +70,7 @@ struct spec_probe {
 	uint8_t temperature; /* enum spec_heat */
 	uint8_t fails_by;    /* enum spec_fails */
 	uint8_t missing;     /* enum spec_missing */
+	uint8_t label;	     /* enum abi_label */
 	bool once;	     /* a begin whose key is open already is no new one */
 	bool aside;	     /* ... leaves the thread with what it serves */
 	struct expr key, object, amount, name;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "core/cleanup.h"
+#include "bpf/abi.h"
 #include "core/str.h"
 #include "probe/spec.h"
 
@@ -41,6 +42,11 @@ static const cyaml_strval_t heat_words[] = { { "cold", SPEC_COLD },
 static const cyaml_strval_t fails_words[] = { { "return", SPEC_FAILS_RETURN },
 					      { "longjmp", SPEC_FAILS_LONGJMP },
 					      { "never", SPEC_FAILS_NEVER } };
+static const cyaml_strval_t label_words[] = {
+	{ "hit", ABI_LABEL_HIT },     { "miss", ABI_LABEL_MISS },
+	{ "empty", ABI_LABEL_EMPTY }, { "error", ABI_LABEL_ERROR },
+	{ "low", ABI_LABEL_LOW },     { "high", ABI_LABEL_HIGH }
+};
 static const cyaml_strval_t missing_words[] = { { "skip", SPEC_SKIP_PROBE },
 						{ "next", SPEC_SKIP_VARIANT } };
 
@@ -77,6 +83,7 @@ static const cyaml_schema_field_t probe_fields[] = {
 	CHOICE(struct yaml_probe, mode, mode_words),
 	CHOICE(struct yaml_probe, scope, scope_words),
 	CHOICE(struct yaml_probe, temperature, heat_words),
+	CHOICE(struct yaml_probe, label, label_words),
 	CHOICE(struct yaml_probe, fails_by, fails_words),
 	CHOICE(struct yaml_probe, missing, missing_words),
 	TEXT(struct yaml_probe, key),

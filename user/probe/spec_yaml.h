@@ -23,7 +23,7 @@ struct yaml_probe {
 	char *id;
 	struct yaml_where where;
 	char *verb;
-	int at, mode, scope, temperature, fails_by, missing;
+	int at, mode, scope, temperature, fails_by, missing, label;
 	char *key, *object, *amount, *name, *name_text, *name_stops, *when;
 	bool once, aside;
 	uint16_t name_bytes;

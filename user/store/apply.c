@@ -343,11 +343,12 @@ static int put_span(struct apply *apply, const struct apply_context *context,
 	const struct fact_span *span = &fact->span;
 
 	(void)context;
-	return PUT(apply, TABLE_SPAN, "lllllululllldul", span->bucket_ns, span->run_id,
-		   span->span_id, span->parent_id, span->process_id, span->tid,
-		   span->method_id, (uint32_t)span->kind, span->begin_ns,
+	return PUT(apply, TABLE_SPAN, "lllllululllldulllllul", span->bucket_ns,
+		   span->run_id, span->span_id, span->parent_id, span->process_id,
+		   span->tid, span->method_id, (uint32_t)span->kind, span->begin_ns,
 		   span->duration_ns, span->cpu_ns, span->probe_ns, span->weight,
-		   span->flags, span->trace_id);
+		   span->flags, span->trace_id, span->off_cpu_ns, span->in_bytes,
+		   span->out_bytes, span->faults, span->labels, (uint64_t)span->status);
 }
 
 static int put_probe(struct apply *apply, const struct apply_context *context,

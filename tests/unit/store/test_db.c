@@ -67,19 +67,19 @@ static void changed_views_are_made_anew(void **state)
 static void a_migration_applies_once_in_order_and_whole_or_not_at_all(void **state)
 {
 	static const struct embed next[] = {
-		{ "schema/006_c.sql", "INSERT INTO extra VALUES (3);" },
-		{ "schema/005_b.sql",
+		{ "schema/007_c.sql", "INSERT INTO extra VALUES (3);" },
+		{ "schema/006_b.sql",
 		  "CREATE TABLE extra (x); INSERT INTO extra VALUES (2);" },
-		{ "schema/007_d.sql", "INSERT INTO extra VALUES (4); SELEKT;" },
+		{ "schema/008_d.sql", "INSERT INTO extra VALUES (4); SELEKT;" },
 		{ NULL, NULL },
 	};
 	struct place *place = *state;
 	struct db *db = open_for(place->path, DB_WRITE);
 
-	assert_fails(db_migrate(db, next), ERR_INVALID, "schema/007_d.sql");
+	assert_fails(db_migrate(db, next), ERR_INVALID, "schema/008_d.sql");
 	assert_fails(db_migrate(db, next), ERR_INVALID, "SELEKT");
 	db_close(db);
-	assert_int_equal(ask(place->path, "PRAGMA user_version"), 6);
+	assert_int_equal(ask(place->path, "PRAGMA user_version"), 7);
 	assert_text(place->path, "SELECT group_concat(x) FROM extra", "2,3");
 }
 
