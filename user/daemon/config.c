@@ -43,6 +43,8 @@ static const struct setting settings[] = {
 	  "CPU ticks with stacks per second and CPU; 0 for none" },
 	{ "sampling", "spans", SET_NUMBER, AT(spans_hz), "200", 1, 100000,
 	  "requests kept one by one per second, about; all are counted" },
+	{ "sampling", "names", SET_NUMBER, AT(names), "1000", 1, 10000,
+	  "kinds of requests per framework, those that cost most; the rest is one" },
 	{ "sampling", "hash_names", SET_TEXT, AT(hash_names), "off", 0, 0,
 	  "on: of what requests are called store only the hash" },
 	{ "sampling", "ring", SET_SIZE, AT(ring_bytes), "8M", 64 * KIB, 512 * MIB,

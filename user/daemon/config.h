@@ -35,6 +35,7 @@ struct config {
 	uint64_t walk_hz;    /* walks over all threads; 0: none */
 	char *join;	     /* "on": follow requests over sockets; "off" */
 	uint64_t spans_hz;   /* requests that are kept one by one */
+	uint64_t names;	     /* kinds of requests per framework */
 	char *hash_names;    /* "on": store the hash of what they are called; "off" */
 	uint64_t budget_ppm; /* of the targets' CPU, for all hooks together */
 	char *fleet_key;     /* hosts with the same key have their windows together */

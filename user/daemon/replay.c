@@ -306,6 +306,7 @@ static void build(struct replay *replay)
 				    .realtime_offset_ns = replay->meta.realtime_offset_ns,
 				    .hash_names = !strcmp(
 					    replay->options->config.hash_names, "on"),
+				    .names = replay->options->config.names,
 				    .spans_wanted = replay->options->config.spans_hz };
 	struct modules_config modules = {
 		.opener = &replay->opener,

@@ -308,6 +308,7 @@ static void build_live(struct session *session)
 		.boot_id = hash_text(session->meta.boot_id, 0),
 		.realtime_offset_ns = session->meta.realtime_offset_ns,
 		.hash_names = !strcmp(session->config.config->hash_names, "on"),
+		.names = session->config.config->names,
 		.spans_wanted = session->config.config->spans_hz,
 	};
 	struct merge_config merge = { .window_ns = SESSION_WINDOW_NS,

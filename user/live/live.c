@@ -41,7 +41,7 @@ struct live *live_new(const struct live_config *config, struct sink *sink,
 	live->kernel = kernel_new();
 	live->aggregate = aggregate_new(&live->config, sink, LIVE_MAX_AGGREGATES);
 	live->losses = losses_new(&live->config, sink);
-	live->methods = methods_new(sink, config->hash_names);
+	live->methods = methods_new(sink, config->hash_names, config->names);
 	live->spans = spans_new(config->spans_wanted);
 	live->modules_put = map_new(sizeof(uint64_t), 1);
 	return live;

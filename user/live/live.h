@@ -88,6 +88,7 @@ struct live_config {
 	uint64_t run_id, boot_id;
 	int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	bool hash_names;	    /* of requests: store no text, only its hash */
+	uint64_t names;		    /* kinds of one framework; 0: METHOD_NAMES */
 	uint64_t spans_wanted;	    /* kept per bucket, about; 0: LIVE_SPANS */
 };
 

@@ -3,32 +3,51 @@
  * Raw ids to kinds, in two generations: SQL texts may be millions, but only those of open
  * requests are asked for. A name that is normal already keeps its id, which is the same
  * on every host.
+ *
+ * Each framework has so many kinds and not more: when they are full, the cheaper quarter
+ * of them makes room every half minute for names that come later.
  */
 #include "live/method.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/intern.h"
 #include "core/map.h"
 #include "core/mem.h"
+#include "core/vec.h"
 #include "cost/normal.h"
+
+struct kind {
+	uint64_t framework; /* hash of its name */
+	uint64_t cost_ns;
+};
+
+/* What a raw id is; its kind counts only while that is admitted. */
+struct raw {
+	uint64_t kind, framework;
+};
 
 struct methods {
 	struct sink *sink;
-	struct map *young, *old; /* raw id -> kind */
-	struct map *kinds;	 /* that were put */
+	struct map *young, *old; /* raw id -> struct raw */
+	struct map *kinds;	 /* that were put -> struct kind */
+	struct map *counts;	 /* framework -> uint64_t: how many of them */
+	size_t limit;
 	bool hash_names;
 };
 
-struct methods *methods_new(struct sink *sink, bool hash_names)
+struct methods *methods_new(struct sink *sink, bool hash_names, size_t limit)
 {
 	struct methods *methods = mem_alloc(sizeof(*methods));
 
 	methods->sink = sink;
 	methods->hash_names = hash_names;
-	methods->young = map_new(sizeof(uint64_t), sizeof(uint64_t));
-	methods->old = map_new(sizeof(uint64_t), sizeof(uint64_t));
-	methods->kinds = map_new(sizeof(uint64_t), 1);
+	methods->limit = limit ?: METHOD_NAMES;
+	methods->young = map_new(sizeof(uint64_t), sizeof(struct raw));
+	methods->old = map_new(sizeof(uint64_t), sizeof(struct raw));
+	methods->kinds = map_new(sizeof(uint64_t), sizeof(struct kind));
+	methods->counts = map_new(sizeof(uint64_t), sizeof(uint64_t));
 	return methods;
 }
 
@@ -39,12 +58,13 @@ void methods_free(struct methods *methods)
 	map_free(methods->young);
 	map_free(methods->old);
 	map_free(methods->kinds);
+	map_free(methods->counts);
 	free(methods);
 }
 
-static uint64_t other_kind(void)
+static uint64_t other_kind(uint64_t framework)
 {
-	return hash_text("(other)", 0);
+	return hash_text("(other)", framework);
 }
 
 static void put_method(struct methods *methods, uint64_t method_id, const char *framework,
@@ -56,7 +76,7 @@ static void put_method(struct methods *methods, uint64_t method_id, const char *
 	sink_put(methods->sink, &fact);
 }
 
-static void remember(struct methods *methods, uint64_t raw_id, uint64_t kind)
+static void remember(struct methods *methods, uint64_t raw_id, const struct raw *raw)
 {
 	if (map_count(methods->young) >= METHOD_MAX_RAW / 2) {
 		struct map *old = methods->old;
@@ -65,22 +85,97 @@ static void remember(struct methods *methods, uint64_t raw_id, uint64_t kind)
 		methods->young = old;
 		map_clear(old);
 	}
-	*(uint64_t *)map_put(methods->young, &raw_id, NULL) = kind;
+	*(struct raw *)map_put(methods->young, &raw_id, NULL) = *raw;
 }
 
-static uint64_t admit(struct methods *methods, uint64_t kind, const char *framework,
-		      const char *name)
+/* Where there are too many, the rest is one kind, until some turn out cheap. */
+static void admit(struct methods *methods, const struct raw *raw, const char *framework,
+		  const char *name)
 {
-	if (map_find(methods->kinds, &kind))
-		return kind;
-	if (map_count(methods->kinds) >= METHOD_MAX_KINDS) {
-		put_method(methods, other_kind(), "", "(other)");
-		return other_kind();
+	if (map_find(methods->kinds, &raw->kind))
+		return;
+	uint64_t *count = map_put(methods->counts, &raw->framework, NULL);
+
+	if (*count >= methods->limit || map_count(methods->kinds) >= METHOD_MAX_KINDS) {
+		put_method(methods, other_kind(raw->framework), framework, "(other)");
+		return;
 	}
-	map_put(methods->kinds, &kind, NULL);
+	++*count;
+	((struct kind *)map_put(methods->kinds, &raw->kind, NULL))->framework =
+		raw->framework;
 	if (name)
-		put_method(methods, kind, framework, name);
-	return kind;
+		put_method(methods, raw->kind, framework, name);
+}
+
+void methods_charge(struct methods *methods, uint64_t kind_id, uint64_t cost_ns)
+{
+	struct kind *kind = map_find(methods->kinds, &kind_id);
+
+	if (kind)
+		kind->cost_ns += cost_ns;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+	return left < right ? 1 : left > right ? -1 : 0;
+}
+
+struct cut {
+	uint64_t framework, below_ns;
+	uint64_t *count;
+};
+
+static bool is_cheap(const void *key, void *value, void *ctx)
+{
+	struct kind *kind = value;
+	struct cut *cut = ctx;
+
+	(void)key;
+	if (kind->framework != cut->framework)
+		return false;
+	if (kind->cost_ns < cut->below_ns) {
+		--*cut->count;
+		return true;
+	}
+	kind->cost_ns /= 2; /* what was long ago counts less */
+	return false;
+}
+
+/* The cheaper quarter makes room. */
+static void make_room(struct methods *methods, uint64_t framework, uint64_t *count)
+{
+	VEC(uint64_t) costs = { 0 };
+	struct cut cut = { framework, 0, count };
+	const void *key;
+	size_t pos = 0;
+
+	for (struct kind *kind; (kind = map_next(methods->kinds, &pos, &key));)
+		if (kind->framework == framework)
+			vec_push(&costs, kind->cost_ns);
+	qsort(costs.data, costs.count, sizeof(*costs.data), by_cost);
+	if (costs.count)
+		cut.below_ns = costs.data[costs.count * 3 / 4] + 1;
+	map_del_if(methods->kinds, is_cheap, &cut);
+	vec_fini(&costs);
+}
+
+void methods_turn(struct methods *methods)
+{
+	const void *key;
+	size_t pos = 0;
+
+	for (uint64_t *count; (count = map_next(methods->counts, &pos, &key));)
+		if (*count >= methods->limit)
+			make_room(methods, *(const uint64_t *)key, count);
+}
+
+static const struct raw *raw_of(const struct methods *methods, uint64_t raw_id)
+{
+	const struct raw *raw = map_find(methods->young, &raw_id);
+
+	return raw ?: map_find(methods->old, &raw_id);
 }
 
 void methods_learn(struct methods *methods, const struct abi_span *span, const char *name,
@@ -88,12 +183,14 @@ void methods_learn(struct methods *methods, const struct abi_span *span, const c
 {
 	char normal[NORMAL_MAX_BYTES];
 	unsigned flags = 0;
-	uint64_t kind = span->name_id;
+	struct raw raw = { span->name_id, hash_text(framework, 4) };
+	const struct raw *known = map_find(methods->young, &raw.kind);
 
-	if (!kind || map_find(methods->young, &kind))
+	if (!raw.kind || (known && map_find(methods->kinds, &known->kind)))
 		return;
 	if (!span->name_bytes) {
-		remember(methods, kind, admit(methods, kind, framework, NULL));
+		remember(methods, span->name_id, &raw);
+		admit(methods, &raw, framework, NULL);
 		return;
 	}
 	if (!strcmp(framework, "postgresql"))
@@ -104,15 +201,17 @@ void methods_learn(struct methods *methods, const struct abi_span *span, const c
 		flags |= NORMAL_HASH;
 	normal_name(name, span->name_bytes, flags, normal);
 	if (strlen(normal) != span->name_bytes || memcmp(normal, name, span->name_bytes))
-		kind = hash_text(normal, hash_text(framework, 4));
-	remember(methods, span->name_id, admit(methods, kind, framework, normal));
+		raw.kind = hash_text(normal, raw.framework);
+	remember(methods, span->name_id, &raw);
+	admit(methods, &raw, framework, normal);
 }
 
 uint64_t methods_kind(const struct methods *methods, uint64_t raw_id)
 {
-	uint64_t *kind = raw_id ? map_find(methods->young, &raw_id) : NULL;
+	const struct raw *raw = raw_id ? raw_of(methods, raw_id) : NULL;
 
-	if (!kind && raw_id)
-		kind = map_find(methods->old, &raw_id);
-	return kind ? *kind : raw_id ? other_kind() : 0;
+	if (!raw)
+		return raw_id ? other_kind(0) : 0;
+	return map_find(methods->kinds, &raw->kind) ? raw->kind
+						    : other_kind(raw->framework);
 }

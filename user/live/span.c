@@ -313,6 +313,8 @@ static void on_end(struct live *live, const struct abi_span *span)
 		return;
 	}
 	live_charge(live, process);
+	methods_charge(live->methods, methods_kind(live->methods, span->name_id),
+		       span->cpu_ns + 1);
 	struct late done = {
 		.time_ns = time_ns,
 		.weight = (double)span->weight_milli / ABI_WEIGHT_ONE,
@@ -452,7 +454,9 @@ void span_flush(struct live *live, uint64_t now_ns, uint64_t before_bucket_ns)
 	struct flush late = { live, now_ns }, cells = { live, before_bucket_ns };
 
 	map_del_if(live->spans->late, finish_old, &late);
-	if (now_ns >= live->spans->turned_ns + OPEN_NS)
+	if (now_ns >= live->spans->turned_ns + OPEN_NS) {
 		turn(live->spans, now_ns);
+		methods_turn(live->methods);
+	}
 	map_del_if(live->spans->cells, put_cell, &cells);
 }
