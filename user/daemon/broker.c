@@ -35,6 +35,7 @@ enum op {
 	OP_ATTACH,
 	OP_DETACH,
 	OP_CALIBRATE,
+	OP_WALK,
 	OPS
 };
 
@@ -78,6 +79,7 @@ static void put_config(struct str *out, const struct probe_config *config)
 	wire_put_u8(out, config->no_ticks);
 	wire_put_u8(out, config->no_probes);
 	wire_put_u8(out, config->no_messages);
+	wire_put_u8(out, config->no_walk);
 	wire_put_u8(out, config->no_multi);
 	wire_put_u32(out, (uint32_t)config->self_count);
 	for (size_t i = 0; i < config->self_count; i++)
@@ -95,6 +97,7 @@ static void get_config(struct wire *in, struct probe_config *config)
 	config->no_ticks = wire_u8(in);
 	config->no_probes = wire_u8(in);
 	config->no_messages = wire_u8(in);
+	config->no_walk = wire_u8(in);
 	config->no_multi = wire_u8(in);
 	config->self_count = wire_count(in, PROBE_MAX_SELF, sizeof(uint32_t));
 	for (size_t i = 0; i < config->self_count; i++)
@@ -241,11 +244,22 @@ static struct err *do_calibrate(struct server *server, struct wire *in,
 	return NULL;
 }
 
+static struct err *do_walk(struct server *server, struct wire *in, struct answer_out *out)
+{
+	(void)in;
+	if (!server->loader)
+		return err_new(ERR_BUSY, "walk: nothing is loaded");
+	TRY(loader_walk(server->loader, &out->fds[0]));
+	out->fd_count = 1;
+	out->owned = true;
+	return NULL;
+}
+
 static struct err *(*const ops[OPS])(struct server *, struct wire *,
 				     struct answer_out *) = {
 	[OP_START] = do_start,	       [OP_STOP] = do_stop,	[OP_OPEN] = do_open,
 	[OP_WORKER] = do_worker,       [OP_ATTACH] = do_attach, [OP_DETACH] = do_detach,
-	[OP_CALIBRATE] = do_calibrate,
+	[OP_CALIBRATE] = do_calibrate, [OP_WALK] = do_walk,
 };
 
 /* More descriptors than one message takes follow in messages of a single byte. */
@@ -496,6 +510,14 @@ struct err *broker_worker(struct broker *broker, enum job_class class, int *ret_
 
 	wire_put_u8(&request, OP_WORKER);
 	wire_put_u32(&request, class);
+	return ask_fd(broker, &request, ret_fd);
+}
+
+struct err *broker_walk(struct broker *broker, int *ret_fd)
+{
+	CLEANUP(str_fini) struct str request = { 0 };
+
+	wire_put_u8(&request, OP_WALK);
 	return ask_fd(broker, &request, ret_fd);
 }
 

@@ -44,6 +44,8 @@ CLEANUP_DEFINE(broker_free, struct broker *)
 struct err *broker_start(struct broker *broker, const struct probe_config *config,
 			 struct probe_fds *ret_fds, char **ret_sources);
 struct err *broker_stop(struct broker *broker);
+/* broker_walk() - loader_walk() over there: what the daemon holds can only be read. */
+struct err *broker_walk(struct broker *broker, int *ret_fd);
 /* broker_worker() - a fresh worker of @class; the socket is for job_adopt(). */
 struct err *broker_worker(struct broker *broker, enum job_class class, int *ret_fd);
 /**

@@ -398,7 +398,7 @@ static void build_probes(struct session *session)
 
 static void build_sleepers(struct session *session)
 {
-	struct sleepers_config config = { .fds = &session->fds,
+	struct sleepers_config config = { .broker = session->config.broker,
 					  .hz = (uint32_t)session->config.config->walk_hz,
 					  .probes = session->probes,
 					  .diagnosis = session->diagnosis };

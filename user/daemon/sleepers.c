@@ -14,19 +14,19 @@ struct sleepers {
 	struct walk *walk; /* NULL: it failed */
 };
 
+static struct err *begin_walk(void *ctx, int *ret_fd)
+{
+	struct sleepers *sleepers = ctx;
+
+	return broker_walk(sleepers->config.broker, ret_fd);
+}
+
 struct sleepers *sleepers_new(const struct sleepers_config *config)
 {
-	struct walk *walk = NULL;
-	struct err *err = walk_open(config->fds, config->hz, &walk);
-
-	if (err) {
-		log_warn("%s, waits show only where a spec has probes", err->text);
-		err_free(err);
-		return NULL;
-	}
 	struct sleepers *sleepers = mem_alloc(sizeof(*sleepers));
 
-	*sleepers = (struct sleepers){ *config, walk };
+	*sleepers = (struct sleepers){ .config = *config };
+	sleepers->walk = walk_new(begin_walk, sleepers, config->hz);
 	return sleepers;
 }
 
@@ -44,7 +44,7 @@ void sleepers_step(struct sleepers *sleepers)
 
 	if (!err)
 		return;
-	log_warn("%s, there will be none", err->text);
+	log_warn("%s, waits show only where a spec has probes", err->text);
 	err_free(err);
 	walk_free(take(sleepers->walk));
 }

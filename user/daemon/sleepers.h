@@ -8,13 +8,13 @@
  */
 
 #include "core/cleanup.h"
+#include "daemon/broker.h"
 #include "daemon/diagnosis.h"
 #include "daemon/probes.h"
 #include "daemon/stacks.h"
-#include "probe/loader.h"
 
 struct sleepers_config {
-	const struct probe_fds *fds; /* borrowed, like all here */
+	struct broker *broker; /* borrowed, like all here */
 	uint32_t hz;
 	struct probes *probes; /* NULL: none, only locks of libc are told */
 	struct diagnosis *diagnosis;
@@ -22,7 +22,6 @@ struct sleepers_config {
 
 struct sleepers;
 
-/* sleepers_new() - NULL where the kernel has no walk: that is logged. */
 struct sleepers *sleepers_new(const struct sleepers_config *config);
 void sleepers_free(struct sleepers *sleepers); /* NULL is fine */
 CLEANUP_DEFINE(sleepers_free, struct sleepers *)

@@ -77,6 +77,16 @@ const struct probe_fds *loader_fds(const struct loader *loader)
 	return &loader->fds;
 }
 
+struct err *loader_walk(struct loader *loader, int *ret_fd)
+{
+	struct bpf_link *link = loader->skeleton->links.walk_task;
+
+	if (!link)
+		return err_new(ERR_UNSUPPORTED, "this kernel has no iterator over tasks");
+	*ret_fd = bpf_iter_create(bpf_link__fd(link));
+	return *ret_fd < 0 ? err_errno(errno, "begin a walk over the threads") : NULL;
+}
+
 const char *loader_sources(const struct loader *loader)
 {
 	return str_text(&loader->sources);
@@ -259,9 +269,6 @@ static void list_maps(struct loader *loader)
 	fd[PROBE_FD_SUMS_EVEN] = bpf_map__fd(skeleton->maps.sums_even);
 	fd[PROBE_FD_SUMS_ODD] = bpf_map__fd(skeleton->maps.sums_odd);
 	fd[PROBE_FD_SUM_SIDE] = bpf_map__fd(skeleton->maps.sum_side);
-	fd[PROBE_FD_WALK] = skeleton->links.walk_task
-				    ? bpf_link__fd(skeleton->links.walk_task)
-				    : fd[PROBE_FD_COUNTS];
 	loader->fds.count = PROBE_FD_SIDEBAND;
 }
 

@@ -58,7 +58,6 @@ enum probe_fd {
 	PROBE_FD_SUMS_EVEN, /* what SUM probes saw: see probe/sums.h */
 	PROBE_FD_SUMS_ODD,
 	PROBE_FD_SUM_SIDE,
-	PROBE_FD_WALK,	   /* link for probe/walk.h; another map's where there is none */
 	PROBE_FD_SIDEBAND, /* from here on: one perf event per online CPU */
 	PROBE_FD_MAX = PROBE_FD_SIDEBAND + ABI_MAX_CPUS,
 };
@@ -91,6 +90,10 @@ struct err *loader_pause(struct loader *loader, bool pause);
 
 /* loader_fds() - borrowed until loader_close(); send duplicates to the other half. */
 const struct probe_fds *loader_fds(const struct loader *loader);
+
+/* loader_walk() - a new walk over the threads, for walk_new() (probe/walk.h).
+ * Errors: ERR_UNSUPPORTED on a kernel without it, or when none was wanted. */
+struct err *loader_walk(struct loader *loader, int *ret_fd);
 
 /* loader_sources() - "clock 997 Hz, tick 99 Hz", for runs and reports; borrowed. */
 const char *loader_sources(const struct loader *loader);

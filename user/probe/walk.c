@@ -1,34 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An iterator goes over the threads once, so each walk makes a new one of the link. */
 #include "probe/walk.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/mem.h"
 
 #define SECOND_NS 1000000000ull
 
 struct walk {
-	int link_fd;
+	walk_begin_fn begin;
+	void *ctx;
 	uint64_t period_ns, next_ns;
 };
 
-struct err *walk_open(const struct probe_fds *fds, uint32_t hz, struct walk **ret_walk)
+struct walk *walk_new(walk_begin_fn begin, void *ctx, uint32_t hz)
 {
-	int link_fd = fds->fd[PROBE_FD_WALK];
-	int iter_fd = bpf_iter_create(link_fd);
+	struct walk *walk = mem_alloc(sizeof(*walk));
 
-	if (iter_fd < 0)
-		return err_errno(errno, "no walk over the threads");
-	close(iter_fd);
-	*ret_walk = mem_alloc(sizeof(**ret_walk));
-	**ret_walk =
-		(struct walk){ .link_fd = link_fd, .period_ns = SECOND_NS / (hz ?: 1) };
-	return NULL;
+	*walk = (struct walk){ .begin = begin,
+			       .ctx = ctx,
+			       .period_ns = SECOND_NS / (hz ? hz : 1) };
+	return walk;
 }
 
 void walk_free(struct walk *walk)
@@ -46,19 +42,15 @@ static uint64_t cpu_ns(void)
 
 static struct err *walk_once(const struct walk *walk)
 {
+	CLEANUP(close) int fd = -1;
 	char nothing[64];
-	int fd = bpf_iter_create(walk->link_fd);
 	ssize_t got;
 
-	if (fd < 0)
-		return err_errno(errno, "begin a walk over the threads");
+	TRY(walk->begin(walk->ctx, &fd));
 	do
 		got = read(fd, nothing, sizeof(nothing));
 	while (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)));
-	int errnum = errno;
-
-	close(fd);
-	return got < 0 ? err_errno(errnum, "walk over the threads") : NULL;
+	return got < 0 ? err_errno(errno, "walk over the threads") : NULL;
 }
 
 struct err *walk_step(struct walk *walk, uint64_t now_ns)
