@@ -37,6 +37,7 @@ struct hooks_step hooks_step(struct hooks *hooks, const struct abi_count *counts
 	return (struct hooks_step){
 		.target_ns = tick_hz ? ticks * SECOND_NS / tick_hz : 0,
 		.fixed_ns = ticks * TICK_COST_NS + accesses * ACCESS_COST_NS +
-			    interrupts * INTERRUPT_COST_NS + used_ns,
+			    interrupts * INTERRUPT_COST_NS,
+		.own_ns = used_ns,
 	};
 }

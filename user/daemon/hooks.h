@@ -5,8 +5,7 @@
 /*
  * How busy the targets are, by the ticks that they had; and what the hooks cost that are
  * never switched: ticks, access samples, and the interrupts of the clock itself, which
- * come on every busy CPU, whoever runs there. What the agent itself uses counts too: the
- * budget is for all of it.
+ * come on every busy CPU, whoever runs there. What the agent itself uses is told apart.
  */
 
 #include <stdint.h>
@@ -20,7 +19,8 @@ struct hooks {
 
 struct hooks_step {
 	uint64_t target_ns; /* CPU of the targets since the last step */
-	uint64_t fixed_ns;  /* cost of the hooks and of this process in that time */
+	uint64_t fixed_ns;  /* cost of the hooks in that time */
+	uint64_t own_ns;    /* CPU of this process */
 };
 
 /* hooks_step() - @counts: as ring_counts() has them, [ABI_KINDS]; zero @hooks first. */

@@ -24,7 +24,9 @@
 
 #define STEP_NS	    100000000ull
 #define SMOOTH_NS   1000000000.0 /* ticks are few: the targets' CPU is a mean */
-#define WEIGHT_STEP 0.01	 /* a smaller change is not told to the kernel */
+#define OWN_NS	    30e9
+#define BEGIN_NS    5000000000ull
+#define WEIGHT_STEP 0.01 /* a smaller change is not told to the kernel */
 
 struct probe {
 	uint32_t slot;
@@ -63,9 +65,11 @@ struct probes {
 	VEC(struct unit *) units;
 	struct intern *specs;
 	const char *slot_spec[ABI_MAX_SLOTS];
-	uint64_t target_ns, fixed_ns; /* collected since the last step */
-	double cpus;		      /* that the targets use, recent mean */
-	double cpus_now;	      /* or now, where that is more */
+	uint64_t target_ns, fixed_ns, own_ns; /* collected since the last step */
+	uint64_t began_ns;		      /* the first step */
+	double own;			      /* CPUs of the agent, mean of OWN_NS */
+	double cpus;			      /* that the targets use, recent mean */
+	double cpus_now;		      /* or now, where that is more */
 	uint64_t calibrated_ns, put_ns, stepped_ns;
 	struct probes_gaps gaps; /* when they were last asked for */
 };
@@ -528,24 +532,52 @@ static double cpus_now(struct probes *probes, uint64_t interval_ns)
 	return now > GOVERN_FLOOR ? now : GOVERN_FLOOR;
 }
 
-void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns)
+/* CPUs that the agent itself uses, as a mean over OWN_NS: what it takes to begin, or to
+ * learn a new module, is no reason to switch probes. */
+static void measure_own(struct probes *probes, uint64_t now_ns, uint64_t interval_ns)
+{
+	double now = (double)probes->own_ns / (double)interval_ns;
+	double part = (double)interval_ns / (OWN_NS + (double)interval_ns);
+
+	if (!probes->began_ns)
+		probes->began_ns = now_ns;
+	if (now_ns - probes->began_ns > BEGIN_NS)
+		probes->own += part * (now - probes->own);
+}
+
+/*
+ * The share of what is never switched. What the agent itself uses does not slow its targets
+ * as long as there is CPU to spare: of a whole CPU the budget is for both together, below
+ * that what is left of it is the agent's alone.
+ */
+static double fixed_share(const struct probes *probes, uint64_t interval_ns)
+{
+	double hooks = (double)probes->fixed_ns / (double)interval_ns;
+	double own = probes->own;
+
+	if (probes->cpus_now < 1)
+		own -= probes->config.budget * (1 - probes->cpus_now);
+	return (hooks + (own > 0 ? own : 0)) / probes->cpus_now;
+}
+
+void probes_step(struct probes *probes, const struct hooks_step *step)
 {
 	uint64_t now_ns = clock_ns(), interval_ns = now_ns - probes->stepped_ns;
 
-	probes->target_ns += target_ns;
-	probes->fixed_ns += fixed_ns;
+	probes->target_ns += step->target_ns;
+	probes->fixed_ns += step->fixed_ns;
+	probes->own_ns += step->own_ns;
 	if (interval_ns < STEP_NS * 9 / 10) /* timers are not exact */
 		return;
 	probes->cpus_now = cpus_now(probes, interval_ns);
+	measure_own(probes, now_ns, interval_ns);
 	measure_all(probes, now_ns);
-	govern_fixed(probes->govern,
-		     (double)probes->fixed_ns / (double)interval_ns / probes->cpus_now,
-		     interval_ns);
+	govern_fixed(probes->govern, fixed_share(probes, interval_ns), interval_ns);
 	govern_step(probes->govern, realtime_ns());
 	vec_each(&probes->units, item)
 		if (!(*item)->is_broken)
 			switch_unit(probes, *item);
-	probes->target_ns = probes->fixed_ns = 0;
+	probes->target_ns = probes->fixed_ns = probes->own_ns = 0;
 	probes->stepped_ns = now_ns;
 	put_all(probes, now_ns);
 }

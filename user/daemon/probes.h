@@ -14,6 +14,7 @@
 #include "core/cleanup.h"
 #include "core/str.h"
 #include "daemon/broker.h"
+#include "daemon/hooks.h"
 #include "daemon/diagnosis.h"
 #include "model/sink.h"
 #include "probe/plan.h"
@@ -49,12 +50,9 @@ CLEANUP_DEFINE(probes_free, struct probes *)
 struct err *probes_add(struct probes *probes, uint64_t module_id, int file_fd,
 		       const struct plan *plan);
 
-/**
- * probes_step() - measure, decide, switch: every 100 ms, when called at least so often.
- * @target_ns: CPU of all targets since the last call. @fixed_ns: what hooks cost in the
- * same time that are never switched.
- */
-void probes_step(struct probes *probes, uint64_t target_ns, uint64_t fixed_ns);
+/* probes_step() - measure, decide, switch: every 100 ms, when called at least so often.
+ * @step: since the last call. */
+void probes_step(struct probes *probes, const struct hooks_step *step);
 
 /* What happened since the last call, and stands in no record. */
 struct probes_gaps {

@@ -519,7 +519,7 @@ static void step_probes(struct session *session)
 	struct hooks_step step =
 		hooks_step(&session->hooks, counts, config->tick_hz, config->rate_hz);
 
-	probes_step(session->probes, step.target_ns, step.fixed_ns);
+	probes_step(session->probes, &step);
 }
 
 struct err *session_drain(struct session *session)
