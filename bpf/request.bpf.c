@@ -221,8 +221,10 @@ int probe_perf(struct pt_regs *ctx)
 }
 
 /*
- * A thread that is born while a request is served works for it, until it changes itself.
- * It holds no reference: a pool that grows in a request must not keep it open for ever.
+ * Who is born while a request is served works for it, until it changes itself. A thread
+ * holds a reference, so that its work after the response is charged when it ends. One
+ * that stays, as when a pool grows, keeps the request open for as long; user space does
+ * not wait for ever. A process of its own holds none.
  */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(context_fork, struct task_struct *parent, struct task_struct *child)
@@ -239,6 +241,12 @@ int BPF_PROG(context_fork, struct task_struct *parent, struct task_struct *child
 				   BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!state || !tag)
 		return 0;
+	struct app_request *request = request_find(copy.request_id);
+
+	if (request && parent->tgid == child->tgid) {
+		__sync_fetch_and_add(&request->refs, 1);
+		state->is_counted = 1;
+	}
 	state->request_id = copy.request_id;
 	state->method_id = copy.method_id;
 	state->is_born = 1;

@@ -8,11 +8,11 @@
 #include "core/str.h"
 #include "core/vec.h"
 
-enum by { BY_METHOD, BY_PATH, BY_SERVICE, BY_CALLER };
+enum by { BY_METHOD, BY_PATH, BY_SERVICE, BY_CALLER, BY_LABEL };
 
 static const struct option_spec options[] = {
-	{ "by", 'b', OPTION_CHOICE, "method|path|service|caller", "what a row is; method",
-	  0, 0 },
+	{ "by", 'b', OPTION_CHOICE, "method|path|service|caller|label",
+	  "what a row is; method", 0, 0 },
 	{ "tree", 't', OPTION_FLAG, NULL, "paths as a tree, roots first", 0, 0 },
 	{ "folded", 'f', OPTION_FLAG, NULL, "one line per path with its own CPU, in ns",
 	  0, 0 },
@@ -35,7 +35,11 @@ enum {
 	C_SE,
 	C_TIME,
 	C_SHARE,
-	C_CALLS
+	C_CALLS,
+	C_OFF_CPU,
+	C_IN,
+	C_OUT,
+	C_FAULTS
 };
 static const struct column columns[] = {
 	[C_SERVICE] = { "service", "SERVICE", COLUMN_TEXT, COLUMN_CUT },
@@ -49,6 +53,11 @@ static const struct column columns[] = {
 	[C_TIME] = { "mean_ns", "TIME", COLUMN_NS, COLUMN_SPARE },
 	[C_SHARE] = { "share_of_cpu", "SHARE", COLUMN_SHARE, 0 },
 	[C_CALLS] = { "calls_sampled", "SEEN", COLUMN_COUNT, COLUMN_SPARE },
+	[C_OFF_CPU] = { "off_cpu_ns", "OFF CPU", COLUMN_NS,
+			COLUMN_SPARE | COLUMN_IF_ANY },
+	[C_IN] = { "in_bytes", "IN", COLUMN_BYTES, COLUMN_SPARE | COLUMN_IF_ANY },
+	[C_OUT] = { "out_bytes", "OUT", COLUMN_BYTES, COLUMN_SPARE | COLUMN_IF_ANY },
+	[C_FAULTS] = { "page_faults", "FAULTS", COLUMN_NUMBER, COLUMN_MACHINE },
 };
 #define COLUMNS (sizeof(columns) / sizeof(*columns))
 
@@ -83,6 +92,10 @@ static void put_row(struct table *table, const struct costs *costs,
 	table_number(table, C_TIME, llround(row->duration_ns.value));
 	table_real(table, C_SHARE, row->cpu_ns / total_cpu(costs));
 	table_number(table, C_CALLS, (int64_t)row->sampled);
+	table_number(table, C_OFF_CPU, llround(row->off_cpu_ns.value));
+	table_number(table, C_IN, llround(row->in_bytes.value));
+	table_number(table, C_OUT, llround(row->out_bytes.value));
+	table_real(table, C_FAULTS, rounded(row->faults.value));
 }
 
 static struct table *by_method(const struct costs *costs, uint64_t limit)
@@ -259,7 +272,8 @@ static struct err *show(struct cli *cli, const struct costs *costs, uint64_t lim
 	}
 	if (cli->out.format == OUTPUT_JSON)
 		costs_json(&cli->out, costs);
-	if (cli->out.format == OUTPUT_JSON && by == BY_METHOD && !tree)
+	if (cli->out.format == OUTPUT_JSON && (by == BY_METHOD || by == BY_LABEL) &&
+	    !tree)
 		return NULL;
 	if (tree || by == BY_PATH)
 		table = by_path(costs, limit, tree);
@@ -269,6 +283,7 @@ static struct err *show(struct cli *cli, const struct costs *costs, uint64_t lim
 		table = by_caller(costs, limit);
 	else
 		table = by_method(costs, limit);
+	table_settle(table, COLUMN_NUMBER);
 	TRY(output_table(&cli->out, "rows", NULL, table));
 	say_made_of(&cli->out, costs);
 	return NULL;
@@ -335,8 +350,8 @@ static struct err *run_diff(struct cli *cli)
 
 	if (!cli_arg(cli, 2))
 		return cli_usage(cli, "diff wants two databases");
-	TRY(costs_load(cli_arg(cli, 1), &scope, &before));
-	TRY(costs_load(cli_arg(cli, 2), &scope, &after));
+	TRY(costs_load(cli_arg(cli, 1), &scope, false, &before));
+	TRY(costs_load(cli_arg(cli, 2), &scope, false, &after));
 	rows = profile_methods(after.profile, &count);
 	for (size_t i = 0; i < count; i++)
 		put_change(table, &before, &after, &rows[i]);
@@ -374,7 +389,9 @@ static struct err *run_cost(struct cli *cli)
 	}
 	if (cli_arg(cli, 0))
 		return cli_usage(cli, "METHOD goes with --fields");
-	TRY(costs_load(report_db_path(cli), &scope, &costs));
+	bool by_label = option_number(&cli->options, "by", BY_METHOD) == BY_LABEL;
+
+	TRY(costs_load(report_db_path(cli), &scope, by_label, &costs));
 	return show(cli, &costs, limit);
 }
 
@@ -386,15 +403,18 @@ const struct cmd cmd_cost = {
 		"asked of others, over all processes that were watched.\n\n"
 		"Requests are drawn by whole traces; +- is one standard error. That of QPS "
 		"is 0 where all traces were kept. SHARE is of the CPU of all requests. "
-		"--by caller tells which root method pays for a method. diff compares two "
-		"databases; METHOD --fields shows the struct fields that a method touches.",
+		"--by caller tells which root method pays for a method. --by label tells "
+		"cache hits from misses and so on, where the spec says which is which. diff "
+		"compares two databases; METHOD --fields shows the struct fields that a method "
+		"touches.",
 	.groups = CMD_DB | CMD_OUTPUT,
 	.options = options,
 	.max_args = 3,
-	.examples = { { "the dearest methods", "assay cost" },
-		      { "the tree of calls", "assay cost --tree" },
+	.examples = { { "the tree of calls", "assay cost --tree" },
 		      { "a flame graph of services",
 			"assay cost --folded | flamegraph.pl > cost.svg" },
+		      { "what a miss costs, with what it asks for, and a hit saves",
+			"assay cost --by label" },
 		      { "before and after", "assay cost diff old.db new.db" },
 		      { "the fields that GET touches", "assay cost get --fields" } },
 	.run = run_cost,

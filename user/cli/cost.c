@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cost.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "core/mem.h"
 #include "core/str.h"
 
 void costs_fini(struct costs *costs)
@@ -14,6 +16,8 @@ void costs_fini(struct costs *costs)
 static void put_span(void *ctx, const struct report_row *row)
 {
 	struct costs *costs = ctx;
+	const char *labels = row_text(row, "labels");
+	CLEANUP(free) char *name = NULL;
 	uint64_t begin_ns = (uint64_t)row_integer(row, "begin_at_ns");
 	struct profile_span span = {
 		.span_id = (uint64_t)row_integer(row, "span_id"),
@@ -23,9 +27,15 @@ static void put_span(void *ctx, const struct report_row *row)
 		.kind = (enum profile_kind)row_integer(row, "kind_code"),
 		.duration_ns = (uint64_t)row_integer(row, "duration_ns"),
 		.cpu_ns = (uint64_t)row_integer(row, "cpu_ns"),
+		.off_cpu_ns = (uint64_t)row_integer(row, "off_cpu_ns"),
+		.in_bytes = (uint64_t)row_integer(row, "in_bytes"),
+		.out_bytes = (uint64_t)row_integer(row, "out_bytes"),
+		.faults = (uint64_t)row_integer(row, "page_faults"),
 		.weight = row_real(row, "weight"),
 	};
 
+	if (costs->by_label && *labels)
+		span.name = name = mem_printf("%s [%s]", span.name, labels);
 	if (!costs->first_ns || begin_ns < costs->first_ns)
 		costs->first_ns = begin_ns;
 	if (begin_ns + span.duration_ns > costs->last_ns)
@@ -35,10 +45,11 @@ static void put_span(void *ctx, const struct report_row *row)
 }
 
 struct err *costs_load(const char *db_path, const struct report_scope *scope,
-		       struct costs *ret_costs)
+		       bool by_label, struct costs *ret_costs)
 {
 	CLEANUP(db_close) struct db *db = NULL;
-	CLEANUP(costs_fini) struct costs costs = { .profile = profile_new() };
+	CLEANUP(costs_fini)
+	struct costs costs = { .profile = profile_new(), .by_label = by_label };
 
 	TRY(report_open(db_path, &db));
 	TRY(report_each(db, "spans", scope, put_span, &costs));
@@ -69,6 +80,10 @@ static json_t *method_json(const struct costs *costs, const struct profile_row *
 	json_object_set_new(out, "cpu_transitive_ns",
 			    json_real(row->transitive_ns.value));
 	json_object_set_new(out, "cpu_se", json_real(row->transitive_ns.error));
+	json_object_set_new(out, "off_cpu_ns", json_real(row->off_cpu_ns.value));
+	json_object_set_new(out, "in_bytes", json_real(row->in_bytes.value));
+	json_object_set_new(out, "out_bytes", json_real(row->out_bytes.value));
+	json_object_set_new(out, "page_faults", json_real(row->faults.value));
 	json_object_set_new(out, "calls_sampled", json_integer((json_int_t)row->sampled));
 	return out;
 }

@@ -11,12 +11,13 @@ struct costs {
 	struct profile *profile;
 	double window_s; /* from the first request's begin to the last one's end */
 	uint64_t first_ns, last_ns;
-	bool is_cut; /* there were more spans than fit */
+	bool is_cut;   /* there were more spans than fit */
+	bool by_label; /* "get [miss]" is another kind than "get" */
 };
 
 /* costs_load() - the error says what to do when there are no requests. */
 struct err *costs_load(const char *db_path, const struct report_scope *scope,
-		       struct costs *ret_costs);
+		       bool by_label, struct costs *ret_costs);
 void costs_fini(struct costs *costs); /* { 0 } is fine */
 static inline void cleanup_costs_fini(struct costs *costs)
 {

@@ -23,6 +23,7 @@ struct span {
 	uint32_t service, name;
 	enum profile_kind kind;
 	double weight, duration_ns, self_ns, transitive_ns;
+	double off_cpu_ns, in_bytes, out_bytes, faults;
 	size_t parent, first_child, sibling; /* indices; NONE */
 	size_t trace, method, path;
 	unsigned depth;
@@ -126,6 +127,10 @@ bool profile_add(struct profile *profile, const struct profile_span *span)
 				 .weight = span->weight,
 				 .duration_ns = (double)span->duration_ns,
 				 .self_ns = (double)span->cpu_ns,
+				 .off_cpu_ns = (double)span->off_cpu_ns,
+				 .in_bytes = (double)span->in_bytes,
+				 .out_bytes = (double)span->out_bytes,
+				 .faults = (double)span->faults,
 				 .parent = NONE,
 				 .first_child = NONE,
 				 .sibling = NONE,
@@ -264,7 +269,11 @@ static void add_span(struct profile *profile, struct span *span)
 	struct span *spans = profile->spans.data;
 	double values[SUMS] = { [SUM_SELF] = span->self_ns,
 				[SUM_TRANSITIVE] = span->transitive_ns,
-				[SUM_DURATION] = span->duration_ns };
+				[SUM_DURATION] = span->duration_ns,
+				[SUM_OFF_CPU] = span->off_cpu_ns,
+				[SUM_IN] = span->in_bytes,
+				[SUM_OUT] = span->out_bytes,
+				[SUM_FAULTS] = span->faults };
 
 	span->method = method_of(profile, span);
 	span->path = path_of(profile, span);
@@ -304,6 +313,10 @@ static struct profile_row row_of(const struct profile *profile, const struct gro
 		.self_ns = sums_mean(sums, SUM_SELF),
 		.transitive_ns = sums_mean(sums, SUM_TRANSITIVE),
 		.duration_ns = sums_mean(sums, SUM_DURATION),
+		.off_cpu_ns = sums_mean(sums, SUM_OFF_CPU),
+		.in_bytes = sums_mean(sums, SUM_IN),
+		.out_bytes = sums_mean(sums, SUM_OUT),
+		.faults = sums_mean(sums, SUM_FAULTS),
 		.cpu_ns = sums->total[SUM_SELF],
 		.transitive_sum = group->outermost,
 	};

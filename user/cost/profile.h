@@ -30,7 +30,8 @@ struct profile_span {
 	const char *service, *name;  /* borrowed for the call */
 	enum profile_kind kind;
 	uint64_t duration_ns, cpu_ns; /* without the probes' own cost */
-	double weight;		      /* of the whole trace: that of its root counts */
+	uint64_t off_cpu_ns, in_bytes, out_bytes, faults;
+	double weight; /* of the whole trace: that of its root counts */
 };
 
 /* A sum over requests with its standard error; a mean is per call. */
@@ -50,6 +51,7 @@ struct profile_row {
 	struct estimate self_ns;       /* CPU of a call, mean */
 	struct estimate transitive_ns; /* and of all that it asked for */
 	struct estimate duration_ns;
+	struct estimate off_cpu_ns, in_bytes, out_bytes, faults; /* its own */
 	double cpu_ns;	       /* all its own CPU: calls * self */
 	double transitive_sum; /* all, of outermost calls of this kind */
 };

@@ -8,7 +8,16 @@
 
 #include "cost/profile.h"
 
-enum sum_what { SUM_SELF, SUM_TRANSITIVE, SUM_DURATION, SUMS };
+enum sum_what {
+	SUM_SELF,
+	SUM_TRANSITIVE,
+	SUM_DURATION,
+	SUM_OFF_CPU,
+	SUM_IN,
+	SUM_OUT,
+	SUM_FAULTS,
+	SUMS
+};
 
 struct sums {
 	size_t trace; /* the one that @open is about */
