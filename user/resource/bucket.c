@@ -104,6 +104,7 @@ static void close_resources(struct ledger *ledger, unsigned next)
 	struct resource **each;
 	size_t pos = 0;
 
+	ledger->requests_on_s[ledger->at] = on_time(ledger, 0);
 	while ((each = map_next(ledger->resources, &pos, NULL))) {
 		struct resource *resource = *each;
 

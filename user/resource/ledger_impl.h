@@ -157,6 +157,7 @@ struct ledger {
 	uint64_t first_ns; /* of the first event */
 	unsigned at;	   /* index of the current bucket */
 	unsigned unput;	   /* complete buckets that ledger_put() has not seen */
+	float requests_on_s[LEDGER_BUCKETS]; /* how long those of requests were on */
 	unsigned complete; /* how many complete buckets there are, at most all but one */
 	uint64_t events, lost;
 	size_t pending_at;

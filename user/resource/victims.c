@@ -7,6 +7,8 @@
 #include "resource/view.h"
 
 #define BUSY_LEAST    0.002 /* seconds in requests, to be a measure */
+#define RATE_WAITS    20    /* that make a mean */
+#define RATE_ON_S     0.3   /* watched, likewise */
 #define METHOD_LEAST  5	    /* requests that make a mean */
 #define METHOD_ENOUGH 20    /* no need to look further back */
 #define BLOCK_LEAST   3	    /* acquisitions of somebody who is taken to be waiting */
@@ -43,6 +45,32 @@ static double busy_of(const struct view *view, const struct task *task, unsigned
 	return s;
 }
 
+/*
+ * Requests and the resource may be watched at different times. Each mean is right all the
+ * same, and so is what part of a second in requests is a wait.
+ */
+static double share_of_rates(const struct view *view, const struct cell *cell,
+			     unsigned buckets)
+{
+	const struct ledger *ledger = view->ledger;
+	double wait_s = 0, busy_s = busy_of(view, cell->task, buckets);
+	double wait_on_s = 0, busy_on_s = 0;
+	unsigned waits = 0;
+
+	for (unsigned i = 1; i <= buckets; i++) {
+		unsigned at = bucket_back(ledger, i);
+
+		waits += cell->past[at].waits;
+		wait_s += (double)cell->past[at].wait_s;
+		wait_on_s += (double)cell->resource->on_s[at];
+		busy_on_s += (double)ledger->requests_on_s[at];
+	}
+	if (waits < RATE_WAITS || busy_s < BUSY_LEAST || wait_on_s < RATE_ON_S ||
+	    busy_on_s < RATE_ON_S)
+		return 0;
+	return wait_s / wait_on_s / (busy_s / busy_on_s);
+}
+
 static double share_of(const struct view *view, const struct cell *cell, double wait_s)
 {
 	unsigned buckets = at_most(view->ledger, DIAGNOSE_LONG);
@@ -53,6 +81,10 @@ static double share_of(const struct view *view, const struct cell *cell, double 
 		covered_s += (double)cell->past[bucket_back(view->ledger, i)].covered_s;
 	if (busy_s >= BUSY_LEAST && covered_s / busy_s > share)
 		share = covered_s / busy_s;
+	double rates = share_of_rates(view, cell, buckets);
+
+	if (rates > share)
+		share = rates;
 	return share < 1 ? share : 1;
 }
 

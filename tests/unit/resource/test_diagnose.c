@@ -278,6 +278,43 @@ static void who_visits_everything_spoils_a_cache(void **state)
 	assert_int_equal(stream.found[0].culprits[0].tid, CULPRIT);
 }
 
+/* Half a second of one, half a second of the other, as windows are: the waits are most of
+ * the requests' time, but little of all time. */
+static void requests_and_waits_may_be_watched_in_turns(void **state)
+{
+	CLEANUP(stream_fini) struct stream stream = stream_new();
+	uint64_t object = 1000;
+
+	(void)state;
+	declare(&stream, THING, RESOURCE_CACHE);
+	for (int turn = 0; turn < 500; turn++) {
+		bool is_resource = stream.now_ns / (500 * MS) % 2;
+
+		ledger_switch(stream.ledger, THING, is_resource, stream.now_ns);
+		ledger_switch(stream.ledger, 0, !is_resource, stream.now_ns);
+		for (int i = 0; is_resource && i < 20; i++) {
+			tell(&stream, ABI_WAIT_BEGIN, THING, CULPRIT, ++object);
+			stream.now_ns += MS / 2;
+			tell(&stream, ABI_WAIT_END, THING, CULPRIT, object);
+		}
+		if (is_resource) {
+			tell(&stream, ABI_WAIT_BEGIN, THING, VICTIM, 1);
+			stream.now_ns += 2 * MS;
+			tell(&stream, ABI_WAIT_END, THING, VICTIM, 1);
+			stream.now_ns += MS;
+		} else {
+			stream.now_ns += 10 * MS;
+			request(&stream, VICTIM, 3 * MS);
+		}
+		pass(&stream, 20 * MS);
+	}
+	look(&stream);
+	assert_int_equal(stream.count, 1);
+	assert_int_equal(stream.found[0].class, FAULT_POLICY);
+	assert_int_equal(stream.found[0].culprits[0].tid, CULPRIT);
+	assert_int_equal(stream.found[0].victims[0].tid, VICTIM);
+}
+
 static void a_pool_that_is_kept_by_few_stops_the_others(void **state)
 {
 	CLEANUP(stream_fini) struct stream stream = stream_new();
@@ -312,6 +349,7 @@ int main(void)
 		cmocka_unit_test(one_long_command_stops_all_clients_of_a_loop),
 		cmocka_unit_test(an_old_transaction_keeps_a_log_growing),
 		cmocka_unit_test(who_visits_everything_spoils_a_cache),
+		cmocka_unit_test(requests_and_waits_may_be_watched_in_turns),
 		cmocka_unit_test(a_pool_that_is_kept_by_few_stops_the_others),
 	};
 
