@@ -50,17 +50,20 @@ $ assay attach
 ! try: assay attach --help
 ? 2
 $ assay stop --help
-| usage: assay stop PIDFILE|PID
+| usage: assay stop [PIDFILE|PID]
 |
-| Ask the agent to store everything and to end, and wait until it has. Anything but an agent
-| of assay is left alone.
+| Ask the agent to store everything and to end, and wait until it has. Without an argument
+| it is the one whose pidfile is $ASSAY_PIDFILE, else /run/assay-attach.pid. Anything but an
+| agent of assay is left alone.
 |
 | options:
 |   -q, --quiet           no progress and no remarks on standard error
 |   -h, --help            this text, with examples
 |
 | examples:
-|   # end it by its pidfile
+|   # the agent that attach --background started
+|   assay stop
+|   # another one, by its pidfile
 |   assay stop /run/assay-redis.pid
 |   # or by its process id
 |   assay stop 1234
