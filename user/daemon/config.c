@@ -17,7 +17,14 @@
 #include "core/mem.h"
 #include "core/str.h"
 
-enum setting_kind { SET_TEXT, SET_NUMBER, SET_SIZE, SET_DURATION, SET_SHARE };
+enum setting_kind {
+	SET_TEXT,
+	SET_FLAG /* on, off */,
+	SET_NUMBER,
+	SET_SIZE,
+	SET_DURATION,
+	SET_SHARE
+};
 
 struct setting {
 	const char *section, *key;
@@ -45,7 +52,7 @@ static const struct setting settings[] = {
 	  "requests kept one by one per second, about; all are counted" },
 	{ "sampling", "names", SET_NUMBER, AT(names), "1000", 1, 10000,
 	  "kinds of requests per framework, those that cost most; the rest is one" },
-	{ "sampling", "hash_names", SET_TEXT, AT(hash_names), "off", 0, 0,
+	{ "sampling", "hash_names", SET_FLAG, AT(hash_names), "off", 0, 0,
 	  "on: of what requests are called store only the hash" },
 	{ "sampling", "ring", SET_SIZE, AT(ring_bytes), "8M", 64 * KIB, 512 * MIB,
 	  "ring buffer between kernel and daemon; a power of two" },
@@ -53,11 +60,11 @@ static const struct setting settings[] = {
 	  "bytes of user stack copied per tick for unwinding" },
 	{ "sampling", "sources", SET_TEXT, AT(sources), "auto", 0, 0,
 	  "auto, or a list of ibs, pebs, clock, page-fault" },
-	{ "sampling", "specs", SET_TEXT, AT(specs), "on", 0, 0,
+	{ "sampling", "specs", SET_FLAG, AT(specs), "on", 0, 0,
 	  "on: attach the probes of the spec files, within the budget; off" },
 	{ "sampling", "walk", SET_NUMBER, AT(walk_hz), "10", 0, 100,
 	  "looks at all threads per second: who sleeps where, memory, files; 0 for none" },
-	{ "sampling", "join", SET_TEXT, AT(join), "off", 0, 0,
+	{ "sampling", "join", SET_FLAG, AT(join), "off", 0, 0,
 	  "on: follow requests across processes, 0.3 us per message of theirs; off" },
 	{ "sampling", "budget", SET_SHARE, AT(budget_ppm), "1%", 100, 500000,
 	  "of the targets' CPU that probes and samples may cost, 0.01% to 50%" },
@@ -116,6 +123,15 @@ static struct err *share_parse(const char *text, uint64_t *ret_ppm)
 	return NULL;
 }
 
+static struct err *set_flag(const struct setting *setting, bool *slot, const char *value)
+{
+	if (strcmp(value, "on") && strcmp(value, "off"))
+		return err_new(ERR_INVALID, "%s: '%s' is neither on nor off",
+			       setting->key, value);
+	*slot = !strcmp(value, "on");
+	return NULL;
+}
+
 static struct err *set_value(struct config *config, const struct setting *setting,
 			     const char *value)
 {
@@ -124,6 +140,8 @@ static struct err *set_value(struct config *config, const struct setting *settin
 
 	if (setting->kind == SET_TEXT)
 		return set_text(slot, value);
+	if (setting->kind == SET_FLAG)
+		return set_flag(setting, slot, value);
 	if (setting->kind == SET_SIZE)
 		TRY(err_wrap(size_parse(value, &number), "%s", setting->key));
 	else if (setting->kind == SET_DURATION)
@@ -244,15 +262,6 @@ struct err *config_check(const struct config *config)
 	TRY(err_wrap(target_parse(config->target, &target), "target"));
 	target_fini(&target);
 	TRY(err_wrap(sources_parse(config->sources, &sources), "sources"));
-	if (strcmp(config->specs, "on") && strcmp(config->specs, "off"))
-		return err_new(ERR_INVALID, "specs: '%s' is neither on nor off",
-			       config->specs);
-	if (strcmp(config->join, "on") && strcmp(config->join, "off"))
-		return err_new(ERR_INVALID, "join: '%s' is neither on nor off",
-			       config->join);
-	if (strcmp(config->hash_names, "on") && strcmp(config->hash_names, "off"))
-		return err_new(ERR_INVALID, "hash_names: '%s' is neither on nor off",
-			       config->hash_names);
 	if (config->ring_bytes & (config->ring_bytes - 1))
 		return err_new(ERR_INVALID, "ring: %llu is not a power of two",
 			       (unsigned long long)config->ring_bytes);
@@ -276,6 +285,11 @@ static void print_value(const struct config *config, const struct setting *setti
 
 	if (setting->kind == SET_TEXT) {
 		fprintf(out, "%s = %s\n", setting->key, *(char *const *)slot);
+		return;
+	}
+	if (setting->kind == SET_FLAG) {
+		fprintf(out, "%s = %s\n", setting->key,
+			*(const bool *)slot ? "on" : "off");
 		return;
 	}
 	if (setting->kind == SET_SHARE) {

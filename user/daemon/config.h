@@ -31,12 +31,12 @@ struct config {
 	char *target; /* "all", "pid:1234", "cgroup:PATH", "service:NAME" */
 	uint64_t rate_hz, tick_hz;
 	uint64_t ring_bytes, stack_bytes;
-	char *specs;	     /* "on": spec files become uprobes; "off" */
+	bool specs;	     /* spec files become uprobes */
 	uint64_t walk_hz;    /* walks over all threads; 0: none */
-	char *join;	     /* "on": follow requests over sockets; "off" */
+	bool join;	     /* follow requests over sockets */
 	uint64_t spans_hz;   /* requests that are kept one by one */
 	uint64_t names;	     /* kinds of requests per framework */
-	char *hash_names;    /* "on": store the hash of what they are called; "off" */
+	bool hash_names;     /* store the hash of what they are called */
 	uint64_t budget_ppm; /* of the targets' CPU, for all hooks together */
 	char *fleet_key;     /* hosts with the same key have their windows together */
 	char *sources;	     /* "auto", or a comma list: ibs, pebs, clock, page-fault */

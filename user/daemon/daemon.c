@@ -262,11 +262,11 @@ static struct err *on_broker(void *ctx, int fd, uint32_t events)
 static bool needs_session(const struct config *old, const struct config *new)
 {
 	return strcmp(old->target, new->target) || strcmp(old->sources, new->sources) ||
-	       strcmp(old->specs, new->specs) || strcmp(old->join, new->join) ||
-	       strcmp(old->hash_names, new->hash_names) ||
-	       old->spans_hz != new->spans_hz || old->names != new->names ||
-	       old->walk_hz != new->walk_hz || old->rate_hz != new->rate_hz ||
-	       old->tick_hz != new->tick_hz || old->ring_bytes != new->ring_bytes ||
+	       old->specs != new->specs || old->join != new->join ||
+	       old->hash_names != new->hash_names || old->spans_hz != new->spans_hz ||
+	       old->names != new->names || old->walk_hz != new->walk_hz ||
+	       old->rate_hz != new->rate_hz || old->tick_hz != new->tick_hz ||
+	       old->ring_bytes != new->ring_bytes ||
 	       old->stack_bytes != new->stack_bytes ||
 	       old->budget_ppm != new->budget_ppm ||
 	       strcmp(old->fleet_key, new->fleet_key) ||

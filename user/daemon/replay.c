@@ -304,8 +304,7 @@ static void build(struct replay *replay)
 	struct live_config live = { .run_id = replay->run_id,
 				    .boot_id = hash_text(replay->meta.boot_id, 0),
 				    .realtime_offset_ns = replay->meta.realtime_offset_ns,
-				    .hash_names = !strcmp(
-					    replay->options->config.hash_names, "on"),
+				    .hash_names = replay->options->config.hash_names,
 				    .names = replay->options->config.names,
 				    .spans_wanted = replay->options->config.spans_hz };
 	struct modules_config modules = {

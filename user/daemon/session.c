@@ -255,7 +255,7 @@ static void observe(void *ctx, const struct event *event)
 
 static bool wants_specs(const struct config *config)
 {
-	return !strcmp(config->specs, "on") && bindings_any();
+	return config->specs && bindings_any();
 }
 
 static struct err *start_probes(struct session *session)
@@ -267,7 +267,7 @@ static struct err *start_probes(struct session *session)
 		.no_ticks = config->tick_hz == 0,
 		.no_probes = !wants_specs(config),
 		.no_walk = !config->walk_hz,
-		.no_messages = !strcmp(config->join, "off"),
+		.no_messages = !config->join,
 		.ring_bytes = config->ring_bytes,
 		.stack_bytes = (uint32_t)config->stack_bytes,
 		.self_pids = { (uint32_t)getpid(), (uint32_t)getppid() },
@@ -307,7 +307,7 @@ static void build_live(struct session *session)
 		.run_id = session->run_id,
 		.boot_id = hash_text(session->meta.boot_id, 0),
 		.realtime_offset_ns = session->meta.realtime_offset_ns,
-		.hash_names = !strcmp(session->config.config->hash_names, "on"),
+		.hash_names = session->config.config->hash_names,
 		.names = session->config.config->names,
 		.spans_wanted = session->config.config->spans_hz,
 	};
@@ -375,7 +375,7 @@ static void build_probes(struct session *session)
 					.key = hash_text(config->fleet_key, 0),
 					.sink = session->config.store,
 					.run_id = session->run_id,
-					.no_streams = !strcmp(config->join, "off"),
+					.no_streams = !config->join,
 					.diagnosis = session->diagnosis };
 
 	if (!wants_specs(session->config.config))
