@@ -136,6 +136,9 @@ share = sum(accounted.values()) / used
 kept = list(trees())
 print("# %d of %d requests kept; the programs account for %.0f %% of their CPU" %
       (len(kept), sum(count.values()), 100 * share))
+estimate, spread = sum(row[2] for row in kept), sum(row[2] * (row[2] - 1) for row in kept)
+verdict(abs(estimate - sum(count.values())) <= 4 * math.sqrt(spread) + .005 * estimate,
+        "those that were kept stand for all: %.0f for %d" % (estimate, sum(count.values())))
 # Frameworks' own work cannot be told apart by kind: it is in the upper bound of the truth.
 rest = max(0, used - sum(accounted.values())) / sum(count.values())
 

@@ -154,6 +154,20 @@ static const struct {
 	  "provider:name is expected" },
 	{ HEAD PROBES "        function: f\n        verb: resource.use\n",
 	  "resource: is needed" },
+	{ HEAD PROBES "        function: f\n        verb: stream.open\n"
+		      "        key: arg1\n        object: u32(arg2)\n",
+	  "amount (the number) are needed" },
+	{ HEAD PROBES "        function: f\n        at: paired\n"
+		      "        verb: stream.call\n",
+	  "is one moment" },
+	{ HEAD PROBES "        function: f\n        verb: request.end\n"
+		      "        aside: yes\n",
+	  "aside: goes with request.begin only" },
+	{ HEAD PROBES "        function: f\n        verb: label\n",
+	  "label: goes with the verb label" },
+	{ HEAD PROBES "        function: f\n        verb: request.begin\n"
+		      "        label: hit\n",
+	  "label: goes with the verb label" },
 	{ HEAD PROBES "        function: f\n        verb: resource.use\n"
 		      "        resource: r\n",
 	  "'r' is not in the list of resources" },
