@@ -92,6 +92,7 @@ posts = [row for row in used if row[0] == "thrift"]
 verdict(abs(sum(row[5] for row in posts) / sum(row[4] for row in posts) - 1) < .02,
         "thrift: time on and off the CPU is all the time that there was")
 
+verdict(all(row[6] == 200 for row in used if row[0] == "nginx"), "nginx: each has the status 200")
 verdict(posts and all(row[6] == 2 for row in posts), "thrift: each has a status, a reply")
 
 # All are counted, kept or not.
