@@ -141,9 +141,14 @@ static void attach_link(struct probes *probes, struct unit *unit, int link,
 		*err = broker_attach(probes->config.broker, &request, &unit->links[link]);
 }
 
+/*
+ * Returns first. The kernel waits until no call is under way that it must see return, and
+ * gives up on a thread's calls only when it has met no uretprobe for 100 ms: a thread that
+ * goes on hitting ours inside of a call that takes long would keep us waiting for ever.
+ */
 static void detach(struct probes *probes, struct unit *unit)
 {
-	for (int link = 0; link < LINKS; link++) {
+	for (int link = LINKS - 1; link >= 0; link--) {
 		if (unit->links[link])
 			err_free(broker_detach(probes->config.broker, unit->links[link]));
 		unit->links[link] = 0;
