@@ -7,7 +7,7 @@ SELECT s.span_id, s.trace_id, s.parent_id, v.service, coalesce(m.name, '') AS me
 	rtrim(iif(s.labels & 1, 'hit ', '') || iif(s.labels & 2, 'miss ', '') ||
 		iif(s.labels & 4, 'empty ', '') || iif(s.labels & 8, 'error ', '') ||
 		iif(s.labels & 16, 'low ', '') || iif(s.labels & 32, 'high ', '')) AS labels,
-	s.status, s.status IS NOT NULL AS has_status
+	s.labels AS label_bits, s.status, s.status IS NOT NULL AS has_status
 FROM span AS s
 LEFT JOIN process AS p ON p.process_id = s.process_id
 LEFT JOIN (SELECT process_id, coalesce(nullif(service, ''),

@@ -64,6 +64,23 @@ $ assay trace 23 --db a.db
 | redis            get 2.00 ms 6.00 ms 10.0 us   3 0x0000000000000016
 | redis            get 3.00 ms 4.00 ms 10.0 us   3 0x0000000000000017
 
+Of 32.4 ms, 10 went to looking in vain, 0.2 to what late buyers got.
+$ assay cost --by label --db a.db
+| SERVICE      METHOD       QPS   +- OWN CPU WITH CALLS   +-    TIME SHARE SEEN
+| front        buy            1    0 1.00 ms    1.12 ms 0 ns 10.0 ms 30.9%   10
+| front        buy [low]      1    0 1.00 ms    1.12 ms 0 ns 10.0 ms 30.9%   10
+| front        look [empty]   2 1.34  500 us     500 us 0 ns 1.00 ms 30.9%    2
+| cart.service add            2    0  100 us     120 us 0 ns 8.00 ms  6.2%   20
+| redis        get            2    0 10.0 us    10.0 us 0 ns 5.00 ms  0.6%   20
+| redis        get [high]     2    0 10.0 us    10.0 us 0 ns 5.00 ms  0.6%   20
+|
+| 82 requests in 22 traces kept, over 10.0 s.
+| 30.9% of the CPU went to requests that found nothing.
+| 0.6% went to requests of high priority that one of low priority asked for.
+
+$ assay cost --by label --json --db a.db | grep share_
+|   "share_for_empty": 0.308641975,
+|   "share_low_for_high": 0.00617283951
 
 ## what is asked wrongly
 $ assay cost diff a.db

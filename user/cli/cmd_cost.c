@@ -7,6 +7,7 @@
 #include "core/mem.h"
 #include "core/str.h"
 #include "core/vec.h"
+#include "cost/labelled.h"
 
 enum by { BY_METHOD, BY_PATH, BY_SERVICE, BY_CALLER, BY_LABEL };
 
@@ -260,6 +261,23 @@ static void say_made_of(struct output *out, const struct costs *costs)
 			    PROFILE_MAX_SPANS);
 }
 
+static void say_labelled(struct output *out, const struct costs *costs)
+{
+	struct labelled sum = labelled_sum(costs->profile);
+	double all = sum.cpu_ns > 0 ? sum.cpu_ns : 1;
+
+	output_value(out, "share_for_empty", json_real(sum.empty_ns / all));
+	output_value(out, "share_low_for_high", json_real(sum.low_for_high_ns / all));
+	if (sum.empty_ns > 0)
+		output_note(out, "%.1f%% of the CPU went to requests that found nothing.",
+			    100 * sum.empty_ns / all);
+	if (sum.low_for_high_ns > 0)
+		output_note(out,
+			    "%.1f%% went to requests of high priority that one of low "
+			    "priority asked for.",
+			    100 * sum.low_for_high_ns / all);
+}
+
 static struct err *show(struct cli *cli, const struct costs *costs, uint64_t limit)
 {
 	long by = (long)option_number(&cli->options, "by", BY_METHOD);
@@ -272,6 +290,8 @@ static struct err *show(struct cli *cli, const struct costs *costs, uint64_t lim
 	}
 	if (cli->out.format == OUTPUT_JSON)
 		costs_json(&cli->out, costs);
+	if (cli->out.format == OUTPUT_JSON && by == BY_LABEL)
+		say_labelled(&cli->out, costs);
 	if (cli->out.format == OUTPUT_JSON && (by == BY_METHOD || by == BY_LABEL) &&
 	    !tree)
 		return NULL;
@@ -286,6 +306,8 @@ static struct err *show(struct cli *cli, const struct costs *costs, uint64_t lim
 	table_settle(table, COLUMN_NUMBER);
 	TRY(output_table(&cli->out, "rows", NULL, table));
 	say_made_of(&cli->out, costs);
+	if (by == BY_LABEL && cli->out.format != OUTPUT_JSON)
+		say_labelled(&cli->out, costs);
 	return NULL;
 }
 
@@ -404,7 +426,9 @@ const struct cmd cmd_cost = {
 		"Requests are drawn by whole traces; +- is one standard error. That of QPS "
 		"is 0 where all traces were kept. SHARE is of the CPU of all requests. "
 		"--by caller tells which root method pays for a method. --by label tells "
-		"cache hits from misses and so on, where the spec says which is which. diff "
+		"cache hits from misses and so on, where the spec says which is which, and the share "
+		"of the CPU that went to empty results, and to requests of high priority "
+		"asked for by ones of low priority. diff "
 		"compares two databases; METHOD --fields shows the struct fields that a method "
 		"touches.",
 	.groups = CMD_DB | CMD_OUTPUT,

@@ -34,6 +34,8 @@ static void put_span(void *ctx, const struct report_row *row)
 		.weight = row_real(row, "weight"),
 	};
 
+	if (costs->by_label)
+		span.labels = (uint32_t)row_integer(row, "label_bits");
 	if (costs->by_label && *labels)
 		span.name = name = mem_printf("%s [%s]", span.name, labels);
 	if (!costs->first_ns || begin_ns < costs->first_ns)

@@ -20,7 +20,7 @@
 
 struct span {
 	uint64_t span_id, parent_id;
-	uint32_t service, name;
+	uint32_t service, name, labels;
 	enum profile_kind kind;
 	double weight, duration_ns, self_ns, transitive_ns;
 	double off_cpu_ns, in_bytes, out_bytes, faults;
@@ -30,7 +30,7 @@ struct span {
 };
 
 struct method_key {
-	uint32_t service, name, is_call, pad;
+	uint32_t service, name, is_call, labels;
 };
 
 struct path_key {
@@ -124,6 +124,7 @@ bool profile_add(struct profile *profile, const struct profile_span *span)
 				 .service = intern_id(profile->words, span->service),
 				 .name = intern_id(profile->words, span->name),
 				 .kind = span->kind,
+				 .labels = span->labels,
 				 .weight = span->weight,
 				 .duration_ns = (double)span->duration_ns,
 				 .self_ns = (double)span->cpu_ns,
@@ -204,7 +205,7 @@ static void order_traces(struct profile *profile)
 static size_t method_of(struct profile *profile, const struct span *span)
 {
 	struct method_key key = { span->service, span->name, span->kind == PROFILE_CALL,
-				  0 };
+				  span->labels };
 	bool is_new;
 	size_t *at = map_put(profile->method_at, &key, &is_new);
 
@@ -222,7 +223,8 @@ static size_t path_of(struct profile *profile, const struct span *span)
 		span->parent == NONE ? NULL : &profile->spans.data[span->parent];
 	struct path_key key = {
 		.parent = above ? above->path : NONE,
-		.method = { span->service, span->name, span->kind == PROFILE_CALL, 0 },
+		.method = { span->service, span->name, span->kind == PROFILE_CALL,
+			    span->labels },
 	};
 	bool is_new;
 
@@ -308,6 +310,7 @@ static struct profile_row row_of(const struct profile *profile, const struct gro
 		.depth = group->depth,
 		.is_root = group->roots * 2 > sums->calls,
 		.is_call = group->key.is_call,
+		.labels = group->key.labels,
 		.sampled = sums->spans,
 		.calls = sums_calls(sums),
 		.self_ns = sums_mean(sums, SUM_SELF),

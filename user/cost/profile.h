@@ -23,12 +23,16 @@
 #define PROFILE_MAX_SPANS 4000000
 #define PROFILE_MAX_DEPTH 64 /* deeper spans are charged to the last node */
 
+/* As in the column span.labels. */
+enum { PROFILE_EMPTY = 4, PROFILE_LOW = 16, PROFILE_HIGH = 32 };
+
 enum profile_kind { PROFILE_SERVED = 1, PROFILE_CALL, PROFILE_BATCH };
 
 struct profile_span {
 	uint64_t span_id, parent_id; /* parent_id may name one that is not there */
 	const char *service, *name;  /* borrowed for the call */
 	enum profile_kind kind;
+	uint32_t labels; /* those of another label are of another kind; 0: all are one */
 	uint64_t duration_ns, cpu_ns; /* without the probes' own cost */
 	uint64_t off_cpu_ns, in_bytes, out_bytes, faults;
 	double weight; /* of the whole trace: that of its root counts */
@@ -44,6 +48,7 @@ struct profile_row {
 	const char *service, *name; /* borrowed until profile_free() */
 	size_t parent; /* path rows: index of the row above; SIZE_MAX: none */
 	unsigned depth;
+	uint32_t labels;
 	bool is_root;		       /* method rows: most of its calls had no parent */
 	bool is_call;		       /* asked of somebody who was not watched */
 	uint64_t sampled;	       /* spans */

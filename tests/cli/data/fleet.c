@@ -5,7 +5,9 @@
  *
  *	front buy	1 ms own CPU; asks cart add (100 us), which asks redis get (10 us)
  *			twice. 20 of them; EXTRA_NS more in each add.
- *	front look	500 us own CPU, 2 with weight 10
+ *	front look	500 us own CPU, 2 with weight 10; they found nothing
+ *
+ * The last ten of buy are of low priority, and what they get of high.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +38,14 @@ static void put_process(uint64_t id, const char *exe, const char *service)
 					.service = service } });
 }
 
+/* As in enum abi_label. */
+static uint32_t labels_of(uint64_t id, uint64_t method)
+{
+	if (method == 2)
+		return 4;
+	return id < 110 || method == 3 ? 0 : method == 1 ? 16 : 32;
+}
+
 static void put_span(uint64_t id, uint64_t parent, uint64_t process, uint64_t method,
 		     uint64_t cpu_ns)
 {
@@ -55,6 +65,7 @@ static void put_span(uint64_t id, uint64_t parent, uint64_t process, uint64_t me
 			  .begin_ns = START_NS + id / 10 * 500 * MS + id % 10 * MS,
 			  .duration_ns = (10 - 2 * (id % 10)) * MS,
 			  .cpu_ns = cpu_ns,
+			  .labels = labels_of(id, method),
 			  .weight = method == 2 ? 10 : 1 } });
 }
 
