@@ -23,6 +23,7 @@
 #include "core/wire.h"
 #include "daemon/hand.h"
 #include "daemon/segments.h"
+#include "probe/closer.h"
 
 #define BROKER_MAX_WORKERS     16
 #define BROKER_MAX_ATTACHMENTS 1024
@@ -58,6 +59,7 @@ struct server {
 	pid_t daemon_pid;
 	const char *worker_path;
 	struct loader *loader;
+	struct closer *closer;
 	VEC(struct attached) attached;
 	uint32_t last_id;
 	bool is_paused;
@@ -109,7 +111,7 @@ static void get_config(struct wire *in, struct probe_config *config)
 static void close_loader(struct server *server)
 {
 	vec_each(&server->attached, item)
-		attach_close(item->attachment);
+		attach_close_by(item->attachment, server->closer);
 	vec_clear(&server->attached);
 	loader_close(server->loader);
 	server->loader = NULL;
@@ -222,7 +224,7 @@ static struct err *do_detach(struct server *server, struct wire *in,
 	(void)out;
 	vec_each(&server->attached, item)
 		if (item->id == id) {
-			attach_close(item->attachment);
+			attach_close_by(item->attachment, server->closer);
 			*item = server->attached.data[--server->attached.count];
 			return NULL;
 		}
@@ -389,11 +391,13 @@ struct err *broker_serve(int rpc_fd, int signal_fd, pid_t daemon_pid,
 				 .worker_path = worker_path };
 
 	TRY(loop_new(&server.loop));
+	server.closer = closer_new();
 	struct err *err = watch_all(&server);
 
 	if (!err)
 		err = loop_run(server.loop);
 	close_loader(&server);
+	closer_free(server.closer);
 	vec_fini(&server.attached);
 	loop_free(server.loop);
 	*ret_status = server.status;

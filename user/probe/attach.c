@@ -20,6 +20,7 @@
 #include "core/file.h"
 #include "core/mem.h"
 #include "core/vec.h"
+#include "probe/closer.h"
 #include "probe/pmu.h"
 
 #define TRACE_UPROBE_MULTI  48 /* BPF_TRACE_UPROBE_MULTI */
@@ -42,27 +43,40 @@ struct attachment {
 	VEC(int) events; /* perf events that links hold on to */
 };
 
-static void close_links(struct attachment *attachment)
+static void close_fd(struct closer *closer, int fd)
+{
+	if (closer)
+		closer_close(closer, fd);
+	else
+		close(fd);
+}
+
+static void close_links(struct attachment *attachment, struct closer *closer)
 {
 	vec_each(&attachment->links, fd)
-		close(*fd);
+		close_fd(closer, *fd);
 	vec_each(&attachment->events, fd)
-		close(*fd);
+		close_fd(closer, *fd);
 	vec_clear(&attachment->links);
 	vec_clear(&attachment->events);
 }
 
-void attach_close(struct attachment *attachment)
+void attach_close_by(struct attachment *attachment, struct closer *closer)
 {
 	if (!attachment)
 		return;
-	close_links(attachment);
+	close_links(attachment, closer);
 	if (attachment->request.file_fd >= 0)
 		close(attachment->request.file_fd);
 	free((void *)attachment->request.points);
 	vec_fini(&attachment->links);
 	vec_fini(&attachment->events);
 	free(attachment);
+}
+
+void attach_close(struct attachment *attachment)
+{
+	attach_close_by(attachment, NULL);
 }
 
 static struct err *refused(int errnum, const struct attach_request *request)
@@ -168,7 +182,7 @@ static struct err *open_links(struct attachment *attachment)
 struct err *attach_pause(struct attachment *attachment, bool pause)
 {
 	if (pause) {
-		close_links(attachment);
+		close_links(attachment, NULL);
 		return NULL;
 	}
 	return attachment->links.count ? NULL : open_links(attachment);

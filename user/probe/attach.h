@@ -50,5 +50,8 @@ struct err *attach_pause(struct attachment *attachment, bool pause);
 /* attach_close() - returns when no program of ours runs there any more; NULL is fine. */
 void attach_close(struct attachment *attachment);
 CLEANUP_DEFINE(attach_close, struct attachment *)
+/* attach_close_by() - the same without waiting for those that are in a probe right now. */
+struct closer;
+void attach_close_by(struct attachment *attachment, struct closer *closer);
 
 #endif
