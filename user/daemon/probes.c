@@ -141,6 +141,26 @@ static void attach_link(struct probes *probes, struct unit *unit, int link,
 		*err = broker_attach(probes->config.broker, &request, &unit->links[link]);
 }
 
+static void set_slot(struct probes *probes, const struct probe *probe, bool is_open)
+{
+	struct abi_probe plan = probe->plan;
+
+	if (!is_open)
+		plan.verb = 0; /* hits are counted, and nothing else */
+	err_free(slots_set(probes->slots, probe->slot, &plan));
+}
+
+/*
+ * Links take their time to come and go. What is told is exact all the same: all slots of
+ * a unit open when the last link is there, and close before the first one goes.
+ */
+static void open_slots(struct probes *probes, struct unit *unit, bool is_open)
+{
+	vec_each(&unit->probes, probe)
+		set_slot(probes, *probe, is_open);
+	diagnosis_switch(probes->config.diagnosis, resource_of(unit), is_open);
+}
+
 /*
  * Returns first. The kernel waits until no call is under way that it must see return, and
  * gives up on a thread's calls only when it has met no uretprobe for 100 ms: a thread that
@@ -148,13 +168,13 @@ static void attach_link(struct probes *probes, struct unit *unit, int link,
  */
 static void detach(struct probes *probes, struct unit *unit)
 {
+	if (unit->is_attached)
+		open_slots(probes, unit, false);
 	for (int link = LINKS - 1; link >= 0; link--) {
 		if (unit->links[link])
 			err_free(broker_detach(probes->config.broker, unit->links[link]));
 		unit->links[link] = 0;
 	}
-	if (unit->is_attached)
-		diagnosis_switch(probes->config.diagnosis, resource_of(unit), false);
 	unit->is_attached = false;
 }
 
@@ -169,7 +189,8 @@ static void tell_weight(struct probes *probes, struct unit *unit, double weight)
 		struct probe *probe = *item;
 
 		probe->plan.weight_milli = (uint32_t)(weight * ABI_WEIGHT_ONE);
-		err_free(slots_set(probes->slots, probe->slot, &probe->plan));
+		if (unit->is_attached)
+			set_slot(probes, probe, true);
 	}
 }
 
@@ -185,7 +206,7 @@ static void attach(struct probes *probes, struct unit *unit)
 	/* Not before: hits while a link was made belong to no measured time. */
 	vec_each(&unit->probes, item)
 		(*item)->last = slots_count(probes->slots, (*item)->slot);
-	diagnosis_switch(probes->config.diagnosis, resource_of(unit), true);
+	open_slots(probes, unit, true);
 	if (!err)
 		return;
 	log_warn("probe %s %s: %s, leaving it out", unit->probes.data[0]->spec,
@@ -248,6 +269,7 @@ static struct err *add_point(struct probes *probes, struct unit *unit, uint64_t 
 	probe->spec = intern_text(probes->specs, spec);
 	probe->slot = ABI_MAX_SLOTS;
 	TRY(slots_put(probes->slots, &probe->plan, &probe->slot));
+	set_slot(probes, probe, false);
 	probes->slot_spec[probe->slot] = probe->spec;
 	diagnosis_place(probes->config.diagnosis, probe->slot, probe->function);
 	return NULL;
@@ -501,7 +523,7 @@ static void calibrate_again(struct probes *probes)
 			struct probe *probe = *item;
 
 			probe->plan.cost_ns = cost_of(probes, probe);
-			err_free(slots_set(probes->slots, probe->slot, &probe->plan));
+			set_slot(probes, probe, (*unit)->is_attached);
 		}
 	}
 }
