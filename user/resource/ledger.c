@@ -522,28 +522,6 @@ void ledger_switch(struct ledger *ledger, uint64_t resource_id, bool on, uint64_
 	vec_push(&ledger->pending, ((struct pending_switch){ resource_id, time_ns, on }));
 }
 
-void ledger_feed(struct ledger *ledger, const struct event *event)
-{
-	static void (*const handlers[ABI_KINDS])(struct ledger *,
-						 const struct event *) = {
-		[ABI_TASK] = on_task,
-		[ABI_SPAN] = on_span,
-		[ABI_RESOURCE] = on_resource,
-	};
-
-	if (event->head.kind >= ABI_KINDS || !handlers[event->head.kind])
-		return;
-	apply_switches(ledger, event->head.time_ns);
-	if (!ledger->bucket_ns)
-		ledger->bucket_ns = ledger->first_ns = event->head.time_ns;
-	if (event->head.time_ns > ledger->now_ns)
-		ledger->now_ns = event->head.time_ns;
-	ledger->events++;
-	handlers[event->head.kind](ledger, event);
-}
-
-/* Walk. */
-
 static void walk_open(struct ledger *ledger, uint64_t now_ns)
 {
 	struct task **task;
@@ -561,26 +539,57 @@ static void walk_open(struct ledger *ledger, uint64_t now_ns)
 		hold_account(ledger, key, hold, now_ns);
 }
 
+/* The buckets that are over at @now_ns. After a pause of the agent itself those between
+ * are empty. */
+static void advance(struct ledger *ledger, uint64_t now_ns)
+{
+	if (now_ns < ledger->bucket_ns)
+		return;
+	uint64_t over = (now_ns - ledger->bucket_ns) / LEDGER_BUCKET_NS;
+
+	for (uint64_t i = 0; i < over && i < LEDGER_BUCKETS; i++) {
+		walk_open(ledger, ledger->bucket_ns + LEDGER_BUCKET_NS);
+		bucket_close(ledger);
+		ledger->bucket_ns += LEDGER_BUCKET_NS;
+	}
+	if (over > LEDGER_BUCKETS)
+		ledger->bucket_ns += (over - LEDGER_BUCKETS) * LEDGER_BUCKET_NS;
+}
+
+void ledger_feed(struct ledger *ledger, const struct event *event)
+{
+	static void (*const handlers[ABI_KINDS])(struct ledger *,
+						 const struct event *) = {
+		[ABI_TASK] = on_task,
+		[ABI_SPAN] = on_span,
+		[ABI_RESOURCE] = on_resource,
+	};
+
+	if (event->head.kind >= ABI_KINDS || !handlers[event->head.kind])
+		return;
+	apply_switches(ledger, event->head.time_ns);
+	if (!ledger->bucket_ns)
+		ledger->bucket_ns = ledger->first_ns = event->head.time_ns;
+	/* Each event is in the bucket of its own time, as the windows of probes are. */
+	advance(ledger, event->head.time_ns);
+	if (event->head.time_ns > ledger->now_ns)
+		ledger->now_ns = event->head.time_ns;
+	ledger->events++;
+	handlers[event->head.kind](ledger, event);
+}
+
+/* Walk. */
+
 bool ledger_walk(struct ledger *ledger, uint64_t now_ns)
 {
-	bool is_new = false;
-
 	apply_switches(ledger, now_ns);
 	if (!ledger->bucket_ns)
 		return false;
 	if (now_ns > ledger->now_ns)
 		ledger->now_ns = now_ns;
-	/* After a pause of the agent itself the buckets between are empty. */
-	for (unsigned i = 0; now_ns >= ledger->bucket_ns + LEDGER_BUCKET_NS; i++) {
-		if (i < LEDGER_BUCKETS) {
-			walk_open(ledger, ledger->bucket_ns + LEDGER_BUCKET_NS);
-			bucket_close(ledger);
-			is_new = true;
-		}
-		ledger->bucket_ns += LEDGER_BUCKET_NS;
-	}
+	advance(ledger, now_ns);
 	walk_open(ledger, now_ns);
-	return is_new;
+	return ledger->unput > 0;
 }
 
 void ledger_stats(const struct ledger *ledger, struct ledger_stats *ret_stats)

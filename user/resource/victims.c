@@ -81,7 +81,7 @@ static double share_of(const struct view *view, const struct cell *cell, double 
 		covered_s += (double)cell->past[bucket_back(view->ledger, i)].covered_s;
 	if (busy_s >= BUSY_LEAST && covered_s / busy_s > share)
 		share = covered_s / busy_s;
-	double rates = share_of_rates(view, cell, buckets);
+	double rates = share_of_rates(view, cell, view->window);
 
 	if (rates > share)
 		share = rates;
