@@ -18,7 +18,7 @@
 #include <linux/types.h>
 #endif
 
-#define ABI_VERSION	      1
+#define ABI_VERSION	      2
 #define ABI_COMM_BYTES	      16
 #define ABI_BUILD_ID_MAX      20
 #define ABI_PATH_MAX	      4096
